@@ -86,7 +86,7 @@ def deployed(name: str, repeat: int) -> tuple[pd.DataFrame, pd.DataFrame, list[s
 
 
 def ask_evidently(name: str, repeat: int) -> Row:
-    """Return whether the data set drifted, and whether a test of accuracy, AUC or RMSE failed."""
+    """Return whether the data set drifted, the drifted columns, and whether a test of accuracy, AUC or RMSE failed."""
     from evidently import BinaryClassification, DataDefinition, Dataset, Regression, Report
     from evidently.presets import ClassificationPreset, DataDriftPreset, RegressionPreset
 
@@ -115,7 +115,8 @@ def ask_evidently(name: str, repeat: int) -> Row:
     drifted = next(m["value"] for m in found["metrics"] if "DriftedColumnsCount" in str(m))
     failed = [t["name"] for t in found["tests"] if str(getattr(t["status"], "value", t["status"])) == "FAIL"]
     quality = any(text.startswith(QUALITY) for text in failed)
-    return {"inputs": float(drifted["share"] >= 0.5), "quality": float(quality), "estimated": ""}
+    drift = {"inputs": float(drifted["share"] >= 0.5), "columns": float(drifted["count"])}
+    return {**drift, "quality": float(quality), "estimated": ""}
 
 
 def ask_nannyml(name: str, repeat: int) -> Row:
@@ -149,7 +150,8 @@ def ask_nannyml(name: str, repeat: int) -> Row:
         marks = found.loc[:, [column for column in found.columns if column[-1] == "alert"]].to_numpy(bool)
         alerts[key] = marks.any(axis=1)
     inputs = alerts["univariate"] | alerts["together"]
-    return {"inputs": inputs.mean(), "quality": alerts["quality"].mean(), "estimated": alerts["estimated"].mean()}
+    quality, estimated = (alerts[key].mean() for key in ("quality", "estimated"))
+    return {"inputs": inputs.mean(), "columns": "", "quality": quality, "estimated": estimated}
 
 
 TOOLS: dict[str, Callable[[str, int], Row]] = {"evidently": ask_evidently, "nannyml": ask_nannyml}
@@ -168,8 +170,8 @@ def audited(rows: list[Row]) -> str:
 def summary(found: list[Row], ours: list[Row]) -> str:
     """Return the comparison as Markdown."""
     lines = [
-        "| truth | right answer | n | audit | Evidently: data drift; quality test failed | NannyML, chunks with an "
-        "alert: inputs; estimated quality; real quality |",
+        "| truth | right answer | n | audit | Evidently: data drift (drifted columns); quality test failed | NannyML, "
+        "chunks with an alert: inputs; estimated quality; real quality |",
         "|" + "---|" * 6,
     ]
     for name in COMPARED:
@@ -181,10 +183,11 @@ def summary(found: list[Row], ours: list[Row]) -> str:
         mean = {
             (tool, key): np.mean([float(row[key]) for row in rows if row["repeat"] in repeats])
             for tool, rows in of.items()
-            for key in ("inputs", "quality", "estimated")
-            if (tool, key) != ("evidently", "estimated")
+            for key in ("inputs", "columns", "quality", "estimated")
+            if rows[0][key]
         }
-        first = f"{mean['evidently', 'inputs']:.2f}; {mean['evidently', 'quality']:.2f}"
+        drift, columns, quality = (mean["evidently", key] for key in ("inputs", "columns", "quality"))
+        first = f"{drift:.2f} ({columns:.1f}); {quality:.2f}"
         second = "; ".join(f"{mean['nannyml', key]:.2f}" for key in ("inputs", "estimated", "quality"))
         right = RIGHT.get(name, "The relation changed: retrain")
         lines.append(f"| {name} | {right} | {len(repeats)} | {audited(same)} | {first} | {second} |")

@@ -13,7 +13,7 @@ import argparse
 import csv
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,14 @@ from truth_tables import KINDS, START, Truth, make_table
 from driftline import parallel
 from driftline.auditing.sizes import Sizes
 from driftline.auditing.verdict import Verdict
+from driftline.metrics.confidence import wilson
 
 OUT = Path(__file__).with_suffix(".csv")
 PAGE = Path(__file__).parents[1] / "docs" / "audit.md"
 BEGIN, END = "<!-- truth table, made by bench/audit_truth.py -->", "<!-- end of the truth table -->"
 Row = dict[str, Any]
 KEEPS_MODEL = ("never", "recalibrate")
+FINDINGS = ("aged", "miscalibrated", "unordered", "harder", "easier")
 FULL = ("no drift", "no drift, boosting", "abrupt at a boundary", "gradual", "seasonal, cycle of 4", "base rate moves")
 """Kinds whose policies are replayed; of the others only tests and sizes are computed, which costs a third."""
 
@@ -160,6 +162,20 @@ def _policy_cells(rows: Sequence[Row]) -> list[str]:
     return [f"{retrained:.2f}", f"{behind.mean():.2f}, {behind.max():.2f}", f"{surely.max():.2f}"]
 
 
+def goals(found: Sequence[Row]) -> str:
+    """Return the goals as Markdown: the tables for which each statement holds, with a 95% interval (Wilson)."""
+    truths = {name: make_table(name, 0)[1] for name in KINDS}
+    lines = ["| tables | what is counted | goal | measured | 95% interval |", "|" + "---|" * 5]
+    for title, belongs, counted, goal, holds in GOALS:
+        rows = [row for row in found if belongs(row["kind"], truths[row["kind"]])]
+        if "recommend" in counted:
+            rows = [row for row in rows if row["recommended"]]
+        number = sum(holds(row) for row in rows)
+        low, high = (f"{100 * float(end):.1f}%" for end in wilson(number, len(rows)))
+        lines.append(f"| {title} | {counted} | {goal} | {number} of {len(rows)} | {low} to {high} |")
+    return "\n".join(lines)
+
+
 def _share(rows: Sequence[Row], key: str) -> str:
     return f"{np.mean([row[key] == 'True' for row in rows]):.2f}"
 
@@ -170,6 +186,49 @@ def _numbers(rows: Sequence[Row], key: str) -> np.ndarray:
 
 def _covers(row: Row) -> bool:
     return float(row["tas_low"]) <= 1 <= float(row["tas_high"])
+
+
+def _is(*findings: str) -> Callable[[Row], bool]:
+    return lambda row: all(row[key] == "True" for key in findings)
+
+
+def _still(name: str, truth: Truth) -> bool:
+    return "no drift" in name
+
+
+GOALS: tuple[tuple[str, Callable[[str, Truth], bool], str, str, Callable[[Row], bool]], ...] = (
+    ("no drift", _still, "any finding", "≤ 5%", lambda row: any(_is(key)(row) for key in FINDINGS)),
+    ("no drift", _still, "retraining recommended", "≤ 5%", lambda row: row["recommended"] not in KEEPS_MODEL),
+    ("no drift", _still, "interval of TAS contains 1", "≥ 93%", _covers),
+    ("the relation changes", lambda _, truth: truth.aged, "aged", "≥ 95%", _is("aged")),
+    ("the relation changes", lambda _, truth: truth.aged, "right shape and cycle", "≥ 95%", _is("shape_right")),
+    (
+        "the relation changes",
+        lambda _, truth: truth.aged,
+        "recommendation surely more than 1 point behind the best",
+        "0",
+        lambda row: float(row["behind_low"]) > 0.01,
+    ),
+    (
+        "abrupt change",
+        lambda _, truth: truth.change is not None,
+        "one date, within one period",
+        "≥ 95%",
+        lambda row: bool(row["date_error"]) and float(row["date_error"]) <= 1,
+    ),
+    ("abrupt change", lambda _, truth: truth.change is not None, "aged and harder", "≤ 5%", _is("aged", "harder")),
+    (
+        "inputs, base rate or noise change",
+        lambda name, truth: not (_still(name, truth) or truth.aged or truth.unordered),
+        "aged",
+        "≤ 5%",
+        _is("aged"),
+    ),
+    ("the base rate moves", lambda _, truth: truth.miscalibrated, "miscalibrated", "≥ 95%", _is("miscalibrated")),
+    ("noise rises", lambda _, truth: truth.harder, "harder", "≥ 95%", _is("harder")),
+    ("periods differ without order", lambda _, truth: truth.unordered, "unordered", "≥ 95%", _is("unordered")),
+)
+"""Title and choice of tables, what is counted, its goal, and whether it holds of a table."""
 
 
 def main() -> None:
@@ -184,7 +243,8 @@ def main() -> None:
     done = {(row["kind"], int(row["repeat"])) for row in read(options.out)}
     wanted = [(name, k) for k in range(options.repeats) for name in options.kinds if (name, k) not in done]
     parallel.map(lambda item: append(options.out, (run if item[0] in FULL else run_tests)(*item)), wanted, options.jobs)
-    text = summary(read(options.out))
+    found = read(options.out)
+    text = f"{goals(found)}\n\n{summary(found)}"
     print(text)
     if options.write:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)

@@ -87,8 +87,13 @@ def _refinement(job: Job) -> int:
         return int(passes)
     replays = episodes // settings["replay_every"] if "replay_every" in settings else 0
     learned = episodes * size + replays * settings.get("replay_size", 0)
-    candidates = replays * 2 * settings.get("n_candidates", 0)  # of two buffers, before and after a virtual update
-    return int(passes + learned * settings["epochs"] * TRAINING + 2 * candidates + replays * size * TRAINING)
+    if job.method.name == "offline":
+        learned *= 2  # as many upstream samples as errors
+    passes += learned * settings["epochs"] * TRAINING
+    if "n_candidates" in settings:  # a virtual update, then the losses of candidates from two buffers
+        losses = {"mir": 2, "reverse": 2}.get(settings["ranking"], 1)  # before and after it
+        passes += replays * (size * TRAINING + 2 * settings["n_candidates"] * losses)
+    return int(passes)
 
 
 def _open_world(job: Job) -> int:

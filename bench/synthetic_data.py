@@ -36,6 +36,8 @@ BATCH, TEXTS = 8, 1
 """Samples in the mini-batches that are measured."""
 TOKENS, ANSWER = 256, 8
 """How long a question with its context is, and an answer."""
+BLANK_TOKENS, BLANK_ANSWER = 16, 4
+"""How long blank ones are for a narrow network, padding included."""
 TEXT_TOKENS = 32
 """How long a headline or a title is."""
 BART = {"width": 768, "layers": 6, "heads": 12, "vocab_size": 50265}
@@ -191,7 +193,7 @@ def _profile_writer(choice: Choice) -> NetworkCost:
         given = {"input_ids": torch.ones(TEXTS, TOKENS).long(), "labels": torch.ones(TEXTS, ANSWER).long()}
         return _profiled(transformers.T5ForConditionalGeneration(base), TEXTS, (), given, lambda out: out.loss)
     config = transformers.BartConfig(**sizes)
-    tokens, answer = (TOKENS, ANSWER) if true else (SIDE, 4)
+    tokens, answer = (TOKENS, ANSWER) if true else (BLANK_TOKENS, BLANK_ANSWER)
     given = {"input_ids": torch.ones(TEXTS, tokens).long(), "labels": torch.ones(TEXTS, answer).long()}
     return _profiled(transformers.BartForConditionalGeneration(config), TEXTS, (), given, lambda out: out.loss)
 

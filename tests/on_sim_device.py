@@ -21,9 +21,9 @@ from driftline.calibration.run import calibrate_model
 from driftline.device import DeviceSettings, dropout, place, resolve, to_device, to_numpy
 from driftline.engine.executors.base import StageFailed, attempt
 from driftline.engine.executors.config import ExecutorConfig
-from driftline.engine.executors.process import out_of_memory
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import _one_worker_per_device, run
+from driftline.engine.stages import Pretrain, Stage, StreamRun
 from driftline.errors import UserError
 from driftline.learners.supervised.ft import FineTune
 from driftline.learners.test_time.tent import Tent
@@ -133,6 +133,18 @@ def test_dropout_layers_of_any_network_draw_on_the_host() -> None:
         assert torch.equal(moved.eval()(to_device(x)), moved[0](to_device(x)))
 
 
+def test_a_seed_reaches_the_generators_of_host_and_device_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.manual_seed` would keep a formatted stack for each kind of device that is not here."""
+    seeded: list[int] = []
+    module = torch.get_device_module("sim")
+    monkeypatch.setattr(module, "manual_seed_all", seeded.append, raising=False)
+    monkeypatch.setattr(torch, "manual_seed", None)
+    with Seed(1).as_torch_default():
+        drawn = torch.rand(2)
+    assert torch.equal(drawn, torch.rand(2, generator=Seed(1).torch()))
+    assert seeded == [Seed(1).value % 2**63]
+
+
 def test_names_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve("cpu") == torch.device("cpu")
     assert resolve("auto") == resolve("sim") == resolve("sim:0") == torch.device("sim:0")
@@ -205,16 +217,35 @@ def test_loss_scaling_keeps_small_gradients_and_skips_steps_that_overflow() -> N
     assert step(60000.0) == 1.0  # 60,000 times the scale is infinite in float16: no step
 
 
-def test_out_of_memory_on_a_device_names_what_to_change(tmp_path: Path) -> None:
-    error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
-    assert out_of_memory(error)
-    stage: Any = type("S", (), {"key": "k", "run": lambda self, context: (_ for _ in ()).throw(error)})()
-    stage.job = parse(SPEC).jobs("mlp")[0]
+OUT_OF_MEMORY = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB. Try this."
+TEST_TIME = {"benchmark": "test-time", "data": "color-digits", "model": "conv-1", "methods": "tent"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "setting"),
+    [
+        (SPEC, StreamRun, "device.micro_batch=16"),
+        ({**SPEC, "device": {"micro_batch": 8}}, StreamRun, "device.micro_batch=4"),
+        (TEST_TIME, StreamRun, "test-time.batch=32"),  # which has no labels to accumulate gradients of
+        (TEST_TIME, Pretrain, "device.micro_batch=16"),
+    ],
+)
+def test_out_of_memory_on_a_device_names_what_to_change(
+    spec: dict[str, Any], kind: type[Stage], setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any) -> None:
+        raise torch.OutOfMemoryError(OUT_OF_MEMORY)
+
+    monkeypatch.setattr(kind, "run", fail)
+    stage: Any = object.__new__(kind)
+    vars(stage).update(job=parse(spec).jobs("mlp")[0], key="k")
     context: Any = type("C", (), {"store": Store.create(tmp_path)})()
-    with pytest.raises(
-        StageFailed, match=r"out of memory: .* device.checkpoint_activations=true, --set device.micro_batch=16"
-    ):
+    with pytest.raises(StageFailed) as failed:
         attempt(stage, context)
+    assert str(failed.value) == (
+        "out of memory: CUDA out of memory. Tried to allocate 2.00 GiB. Use --set "
+        f"{setting}, --set device.checkpoint_activations=true, --precision bfloat16 or a smaller network"
+    )
 
 
 def test_gradients_are_accumulated_over_micro_batches() -> None:

@@ -72,6 +72,7 @@ def text(found: Modules) -> str:
 def _entry(kind: str, name: str, module: str) -> str:
     from driftline import registry
     from driftline.spec.meanings import meanings, paper
+    from driftline.spec.methods import MethodFacts
     from driftline.spec.settings import settings_of
 
     thing = registry.get(kind, name)
@@ -85,7 +86,8 @@ def _entry(kind: str, name: str, module: str) -> str:
     bases = registry.inherited_modules(thing) if kind in ("method", "pretraining") else ()
     inherits = tuple(base for base in bases if base != module)
     first = registry.first_line(thing)
-    return f"({module!r}, {first!r}, {_settings(fields)}, {level!r}, {meant!r}, {cited!r}, {inherits!r})"
+    facts = MethodFacts.of(thing).as_entry() if kind == "method" else {}
+    return f"({module!r}, {first!r}, {_settings(fields)}, {level!r}, {meant!r}, {cited!r}, {inherits!r}, {facts!r})"
 
 
 def _settings(fields: dict[str, Any] | None) -> str:

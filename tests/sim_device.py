@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 NAME = "sim"
@@ -57,7 +56,8 @@ def compute(func: Any, *args: Any, **kwargs: Any) -> Any:
     """Run an operation on the CPU; its results are tensors of the device unless it copies them to the host."""
     name = func._schema.name.removeprefix("aten::")
     target = kwargs.pop("device", None)
-    tensors = [one for one in _leaves((args, kwargs)) if isinstance(one, Tensor)]
+    tensors: list[Tensor] = []
+    given, named = _unwrap(args, tensors), _unwrap(kwargs, tensors)
     ours = [one for one in tensors if isinstance(one, SimTensor)]
     if ours and name not in MAY_MIX and any(not isinstance(one, SimTensor) and one.dim() for one in tensors):
         raise RuntimeError(f"Expected all tensors to be on the same device, but found sim:0 and cpu ({name})")
@@ -68,26 +68,29 @@ def compute(func: Any, *args: Any, **kwargs: Any) -> Any:
     copies["d2h"] += name == "_local_scalar_dense" or (name == "_to_copy" and bool(ours) and to_host)
     copies["d2h"] += name == "copy_" and not isinstance(args[0], SimTensor)
     copies["h2d"] += name in ("copy_", "_to_copy") and not isinstance(args[-1], SimTensor)
-    changed = {id(one.held): one for one in ours}
-    result = func(*tree_map(_unwrap, args), **tree_map(_unwrap, kwargs))
+    result = func(*given, **named)
     if to_host or (name == "copy_" and not isinstance(args[0], SimTensor)):
         return args[0] if name == "copy_" else result
-    return tree_map(lambda one: _wrap(one, changed) if isinstance(one, Tensor) else one, result)
+    return _wrap(result, {id(one.held): one for one in ours})
 
 
-def _wrap(one: Tensor, changed: dict[int, SimTensor]) -> Tensor:
-    """Return the tensor of the device that holds this one: after an operation in place, the one that it changed."""
-    return changed[id(one)] if id(one) in changed else SimTensor(one)
+def _wrap(result: Any, changed: dict[int, SimTensor]) -> Any:
+    """Return the tensors of the device that hold a result: after an operation in place, those that it changed."""
+    if isinstance(result, Tensor):
+        return changed[id(result)] if id(result) in changed else SimTensor(result)
+    if isinstance(result, list | tuple):
+        return type(result)(_wrap(one, changed) for one in result)
+    return result
 
 
-def _unwrap(one: Any) -> Any:
-    return one.held if isinstance(one, SimTensor) else one
-
-
-def _leaves(tree: Any) -> list[Any]:
+def _unwrap(tree: Any, found: list[Tensor]) -> Any:
+    """Return arguments with the CPU's tensors in place of the device's; add all tensors to those found."""
+    if isinstance(tree, Tensor):
+        found.append(tree)
+        return tree.held if isinstance(tree, SimTensor) else tree
     if isinstance(tree, list | tuple):
-        return [leaf for part in tree for leaf in _leaves(part)]
-    return [leaf for part in tree.values() for leaf in _leaves(part)] if isinstance(tree, dict) else [tree]
+        return type(tree)(_unwrap(one, found) for one in tree)
+    return {name: _unwrap(one, found) for name, one in tree.items()} if isinstance(tree, dict) else tree
 
 
 @cache

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import textwrap
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+
+from driftline import registry
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "driftline"
@@ -37,6 +40,19 @@ def test_a_method_has_the_path_that_its_name_suggests() -> None:
     own = [name for name, stem in stems.items() if stem == name.replace("-", "_")]
     assert {"tent", "eata", "ewc", "er", "ncm", "lwf", "a-gem"} <= set(own)
     assert {"test_time", "supervised", "replay", "online", "prototypes", "sequence", "retraining"} <= families
+
+
+def test_a_method_has_at_most_two_classes_of_this_package_above_it() -> None:
+    from driftline._registry_index import INDEX
+
+    deep = {}
+    for name in INDEX["method"]:
+        registered = registry.get("method", name)
+        method = registered.func if isinstance(registered, partial) else registered
+        above = [parent.__name__ for parent in method.__mro__[1:] if parent.__module__.startswith("driftline.")]
+        if len(above) > 2:
+            deep[name] = above
+    assert deep == {}
 
 
 def test_the_loop_is_quoted_as_it_is() -> None:

@@ -77,6 +77,16 @@ def test_settings_come_from_the_index_without_the_module() -> None:
     assert python(code) == "{'width': 8, 'depth': 2}\nfc>all False"
 
 
+def test_jobs_of_all_methods_are_made_without_torch() -> None:
+    code = (
+        "import sys; from driftline import registry; from driftline.spec import parse\n"
+        "names = [name for name in registry.names('method') if name != 'retrain-on-drift']\n"
+        "jobs = parse({'benchmark': 'seq-to-final', 'data': 'digits', 'methods': names}).jobs('conv-1')\n"
+        "print(len(jobs) == len(names), 'torch' in sys.modules)"
+    )
+    assert python(code) == "True False"
+
+
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "of_worlds.py").write_text("import torch_of_another_world")
     monkeypatch.syspath_prepend(tmp_path)

@@ -77,6 +77,8 @@ class Entry(NamedTuple):
     paper: str = ""
     inherits: tuple[str, ...] = ()
     """The modules of other classes that a method or a pretraining extends."""
+    facts: Mapping[str, Any] = MappingProxyType({})
+    """What planning needs to know about a method, where it differs from the usual."""
 
 
 def register(kind: str, name: str) -> Callable[[T], T]:

@@ -57,10 +57,15 @@ class Seed:
         """Let torch's global generators draw from this seed in this context."""
         import torch
 
-        # Where no accelerator is in use, `torch.manual_seed` keeps a formatted stack per call and kind of device.
-        seed_all = torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed
+        value = self.value % 2**63
         with torch.random.fork_rng(devices=[]):
-            seed_all(self.value % 2**63)
+            # `torch.manual_seed` keeps a formatted stack per call and for each kind of device that is not in use.
+            torch.default_generator.manual_seed(value)
+            if torch.accelerator.is_available():
+                module = torch.get_device_module(torch.accelerator.current_accelerator())
+                seed_all = getattr(module, "manual_seed_all", None) or getattr(module, "manual_seed", None)
+                if seed_all is not None:
+                    seed_all(value)
             yield
 
 

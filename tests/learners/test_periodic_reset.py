@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from driftline import registry
 from driftline.errors import UserError
 from driftline.learners.periodic_reset import PeriodicReset
 from driftline.learners.test_time.eta import ETA
 from driftline.learners.test_time.rdumb import RDumb
+from driftline.spec.methods import required_reveal
 from driftline.testing import check_learner, digest
 from driftline.types import Reveal
 
@@ -46,7 +46,7 @@ def test_the_optimiser_and_the_mean_are_as_before_the_first_step() -> None:
     learner._snapshot.restore_into(learner)
     assert digest({k: v for k, v in learner.state().items() if k != "steps"}) == start
     assert learner.optim.state_dict()["state"] == {}
-    assert learner.mean is None
+    assert learner.selection.mean is None
 
 
 def test_momentum_that_survived_a_reset_would_be_seen() -> None:
@@ -54,7 +54,7 @@ def test_momentum_that_survived_a_reset_would_be_seen() -> None:
     scores(right, BATCHES[:2])
     scores(wrong, BATCHES[:2])
     wrong.model.load_state_dict(tiny().state_dict(), strict=False)
-    wrong.mean = None
+    wrong.selection.mean = None
     np.testing.assert_allclose(*(learner.answer(BATCHES[2]).scores for learner in (right, wrong)), rtol=1e-6)
     assert far(weights_of(right.model), weights_of(wrong.model)) > 0.01
 
@@ -114,10 +114,9 @@ def test_any_method_keeps_the_contract_inside(settings: dict[str, Any]) -> None:
 
 
 def test_it_needs_to_see_what_the_method_inside_does() -> None:
-    assert PeriodicReset.required_reveal({"method": "tent"}) is Reveal.INPUTS
-    assert PeriodicReset.required_reveal({}) is Reveal.INPUTS
-    assert PeriodicReset.required_reveal({"method": "ewc"}) is Reveal.LABELS
-    assert PeriodicReset.required_reveal({"method": "lp-ft"}) is registry.get("method", "lp-ft").func.min_reveal
+    assert required_reveal("periodic-reset", {"method": "tent"}) is Reveal.INPUTS
+    assert required_reveal("periodic-reset", {}) is Reveal.INPUTS
+    assert required_reveal("periodic-reset", {"method": "ewc"}) is Reveal.LABELS
 
 
 def test_what_makes_no_sense_is_refused() -> None:

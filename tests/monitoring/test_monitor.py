@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+from driftline.cli.commands.monitor import app
 from driftline.errors import UserError
 from driftline.monitoring import Monitor
 from driftline.monitoring.result import BatchResult
@@ -119,7 +121,7 @@ def test_a_saved_monitor_continues_as_one_that_was_not(tmp_path: Path) -> None:
         saved = Monitor.load(path)
         one, other = kept.check(batch), saved.check(batch)
         assert replace(one, checked="") == replace(other, checked="")
-    assert json.loads(path.read_text(encoding="utf-8"))["format"] == 1
+    assert json.loads(path.read_text(encoding="utf-8"))["format"] == 2
 
 
 def test_late_labels_give_the_scores_of_labels_that_come_with_their_rows() -> None:
@@ -223,3 +225,69 @@ def test_a_damaged_watch_file_is_refused(tmp_path: Path) -> None:
         path.write_text(content, encoding="utf-8")
         with pytest.raises(UserError, match="not a watch file"):
             Monitor.load(path)
+
+
+def logged(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the probability of "yes" that a model of the first relation gives."""
+    return table.assign(p=1 / (1 + np.exp(-3 * table["a"])))
+
+
+def test_logged_probabilities_are_watched_and_keep_their_class(tmp_path: Path) -> None:
+    table = logged(make_table()).assign(q=lambda rows: 1 - rows["p"], said="no")
+    table.loc[table["p"] > 0.5, "said"] = "yes"
+    options = {"features": ["a", "b"], "metric": "log-loss"}
+    monitor, other = fit(table, probability="p", **options), fit(table, probability="q=no", **options)
+    guessed = fit(table, probability="q", predictions="said", **options)
+    assert guessed.watch.columns.probabilities == (("q", "no"),), "as the predictions say"
+    other.save(tmp_path / "watch.json")
+    other = Monitor.load(tmp_path / "watch.json")
+    for batch in batches(table, 1500):
+        first, second = monitor.check(batch), other.check(batch)
+        assert first.quality is not None
+        assert second.quality is not None
+        assert first.quality.value == pytest.approx(second.quality.value)
+        truth = np.where(batch["y"] == "yes", batch["p"], 1 - batch["p"])
+        assert first.quality.value == pytest.approx(-np.log(truth.clip(0.001, 0.999)).mean(), rel=0.01)
+    assert any("staleness" in one for one in kinds(list(monitor.history))[4:])
+    assert "predictions in p" in repr(monitor)
+
+
+def test_a_label_counts_from_the_batch_that_reaches_its_time(tmp_path: Path) -> None:
+    table = make_table()
+    late = table.assign(known=table["when"] + pd.Timedelta(hours=BATCH)).drop(columns="row")
+    by_column, by_delay = fit(late, id=None, label_time="known"), fit(late, id=None, delay=f"{BATCH}h")
+    assert "known" not in by_column.watch.columns.kinds
+    assert by_column.watch.reference.rows == ROWS - BATCH, "the labels of the last rows were not known yet"
+    by_column.save(tmp_path / "watch.json")
+    by_column = Monitor.load(tmp_path / "watch.json")
+    found = [by_column.check(batch) for batch in batches(late)]
+    assert [one.labeled for one in found] == [0] + [BATCH] * (len(found) - 1)
+    assert all(part.rows.has_label(late["when"].max()).sum() == 0 for part in by_column.watch.pending)
+    before = CHANGE // BATCH - ROWS // BATCH
+    assert kinds(found)[: before + 1] == [[]] * (before + 1), "the first changed labels come one batch later"
+    assert "quality" in kinds(found)[before + 1]
+    same = late.drop(columns="known")
+    by_delay = fit(same, id=None, delay=f"{BATCH}h")
+    assert [by_delay.check(batch).quality for batch in batches(same)] == [one.quality for one in found]
+
+
+def test_a_delay_in_periods_is_refused() -> None:
+    with pytest.raises(UserError, match="a monitor has no periods"):
+        fit(make_table(rows=ROWS), delay="2")
+
+
+def test_batches_are_read_as_the_reference_was(tmp_path: Path) -> None:
+    table = make_table(rows=750).drop(columns="shop")
+    written = {"sep": ";", "decimal": ",", "date_format": "%d.%m.%Y %H:%M", "index": False}
+    paths = [tmp_path / "reference.csv", tmp_path / "batch.csv"]
+    for path, part in zip(paths, (table[:ROWS], table[ROWS:]), strict=True):
+        part.to_csv(path, **written)  # type: ignore[call-overload]
+    flags = ["--sep", ";", "--decimal", ",", "--date-format", "%d.%m.%Y %H:%M", "--model", "logistic-regression"]
+    command = ["fit", str(paths[0]), "--time", "when", "--target", "y", *flags, "-o", str(tmp_path / "watch.json")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    monitor = Monitor.load(tmp_path / "watch.json")
+    assert monitor.watch.columns.kinds["a"] == "number"
+    found, expected = monitor.check(paths[1]), fit(table, id=None).check(table[ROWS:])
+    assert (found.first, found.labeled) == (expected.first, expected.labeled)
+    assert found.quality == expected.quality

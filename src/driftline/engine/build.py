@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from driftline import data, models, registry
@@ -16,10 +17,12 @@ from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.io import serialization
 from driftline.learners.base import Learner
+from driftline.learners.fit_plan import SearchSpace
 from driftline.learners.supervised.base import SupervisedLearner
 from driftline.seeds import Seed
 from driftline.spec.job import Job
-from driftline.spec.settings import Choice, learner_class, with_defaults
+from driftline.spec.methods import method_facts
+from driftline.spec.settings import Choice, with_defaults
 from driftline.training.model import as_model
 from driftline.types import Network, Stream, TrainingRound
 
@@ -82,7 +85,10 @@ def build_scenario(job: Job, datasets: DatasetCache, calibration: Path | None = 
     options = benchmark.options(**job.options)
     if calibration is not None:
         options = options.model_copy(update={"calibration": str(calibration)})
-    return dataset, benchmark.build_scenario(dataset, options, Seed(job.seed))
+    scenario = benchmark.build_scenario(dataset, options, Seed(job.seed))
+    if scenario.selection is None:
+        scenario = replace(scenario, selection=SearchSpace.single(options.training_budget()))
+    return dataset, scenario
 
 
 def build_calibration(job: Job, dataset: Dataset) -> Calibration:
@@ -148,7 +154,7 @@ def build_learner(job: Job, model: Network, dataset: Dataset, scenario: Scenario
 
 def stream_for(job: Job, scenario: Scenario) -> Stream:
     """Return the stream of a job: the oracle stream for methods that may see it."""
-    if not learner_class(job.method.name).is_oracle:
+    if not method_facts(job.method.name).is_oracle:
         return scenario.stream
     if scenario.oracle_stream is None:
         raise UserError(f"{job.method.display_name} needs more samples of the final step than there are: leave it out")

@@ -24,7 +24,8 @@ from driftline.models.block_networks.joint import JointNetwork
 from driftline.record.run import Run
 from driftline.spec.job import Job
 from driftline.spec.keys import fit_key
-from driftline.spec.settings import Choice, learner_class, with_defaults
+from driftline.spec.methods import method_facts
+from driftline.spec.settings import Choice, with_defaults
 from driftline.store.store import Store
 from driftline.training.interpolation import truncate_to_step
 from driftline.training.mac_counter import uncounted
@@ -125,7 +126,7 @@ def has_saved_networks(run: Run) -> bool:
     asked = run.card.run
     if any(is_object(part.name) for part in (asked.data, asked.model, asked.method)):
         return False  # the objects are gone
-    return learner_class(asked.method.name).plans_fits and run.card.protocol["trials"] > 0
+    return method_facts(asked.method.name).plans_fits and run.card.protocol["trials"] > 0
 
 
 def _reload(job: Job, store: Store, data_dir: Path | None) -> ReloadedRun:

@@ -1,9 +1,9 @@
 """Methods, and the base classes for your own.
 
-A method that needs no labels extends `NormGradientAdapter` (a loss on its outputs) or `NormAdapter`. A method that
-trains on labels extends `SupervisedLearner`, or `CumulativeLearner` if it trains on all labels so far. A method that
-replays old samples holds a `ReservoirBuffer`. A method that compares features with class means extends
-`PrototypeLearner`, one that searches its own hyper-parameters `PlannedLearner`. Everything else extends `Learner`.
+A method that needs no labels extends `NormAdapter` and writes a loss. A method that trains on labels extends
+`SupervisedLearner`. A method that replays old samples holds a `ReservoirBuffer`. A method that compares features with
+class means extends `PrototypeLearner`, one that searches its own hyper-parameters `PlannedLearner`. Everything else
+extends `Learner`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from driftline.learners.buffers import ReservoirBuffer
     from driftline.learners.prototypes.base import PrototypeLearner
     from driftline.learners.sequence.base import PlannedLearner
-    from driftline.learners.supervised.base import CumulativeLearner, SupervisedLearner
-    from driftline.learners.test_time.base import NormAdapter, NormGradientAdapter, entropy
+    from driftline.learners.supervised.base import SupervisedLearner
+    from driftline.learners.test_time.base import NormAdapter, entropy
 
 __all__ = [
-    "CumulativeLearner",
     "Learner",
     "NormAdapter",
-    "NormGradientAdapter",
     "PlannedLearner",
     "PrototypeLearner",
     "ReservoirBuffer",
@@ -38,9 +36,7 @@ __getattr__, __dir__ = lazy.exports(
         "Learner": "driftline.learners.base:Learner",
         "NormAdapter": "driftline.learners.test_time.base:NormAdapter",
         "PrototypeLearner": "driftline.learners.prototypes.base:PrototypeLearner",
-        "CumulativeLearner": "driftline.learners.supervised.base:CumulativeLearner",
         "ReservoirBuffer": "driftline.learners.buffers:ReservoirBuffer",
-        "NormGradientAdapter": "driftline.learners.test_time.base:NormGradientAdapter",
         "PlannedLearner": "driftline.learners.sequence.base:PlannedLearner",
         "SupervisedLearner": "driftline.learners.supervised.base:SupervisedLearner",
         "entropy": "driftline.learners.test_time.base:entropy",

@@ -20,7 +20,6 @@ from driftline.types import (
     Network,
     Reveal,
     Samples,
-    Settings,
     State,
     Targets,
     TrainingRound,
@@ -72,15 +71,8 @@ class Learner:
     budget_settings: ClassVar[frozenset[str]] = frozenset()
     """Settings that a benchmark's training budget sets for methods that leave them to the class that names them."""
 
-    @classmethod
-    def wraps(cls, settings: Settings) -> str | None:
-        """Return the name of the method that it wraps, whose settings are its `options`; None if it wraps none."""
-        return None
-
-    @classmethod
-    def required_reveal(cls, settings: Settings) -> Reveal:
-        """Return the least that must be revealed to it with these settings."""
-        return cls.min_reveal
+    wraps: ClassVar[str] = ""
+    """The setting that names the method that it wraps, whose settings are its `options`; empty if it wraps none."""
 
     cost_free: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "momentum"})
     """Numeric settings that do not change the amount of work, added to those of the classes that it extends."""

@@ -16,7 +16,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 from driftline.learners.settings import OptimizerName
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Settings
 
 if TYPE_CHECKING:
     from driftline.training.measurements import Measurement
@@ -38,6 +38,8 @@ class SearchSpace:
     have at most as many; paper: as many as there."""
     optimizer: OptimizerName = "adam"
     epochs: int = 100
+    updates: int | None = None
+    """The number of updates of a fit, in place of `epochs`; None: `epochs` counts."""
     batch: int = 100
     patience: int = 5
     """A fit ends after more than this many epochs in a row without a rise in validation accuracy."""
@@ -47,6 +49,16 @@ class SearchSpace:
     """Whether training images are randomly flipped, rotated and translated."""
     fisher_examples: int | None = 1000
     """The number of examples for the Fisher information; None for all."""
+
+    @classmethod
+    def single(cls, budget: Settings) -> SearchSpace:
+        """Return a space of one point, whose fits have the length of a training round of a benchmark.
+
+        >>> space = SearchSpace.single({"updates": 300, "batch": 32})
+        >>> space.size, space.updates, space.batch
+        (1, 300, 32)
+        """
+        return cls(lr=(1e-3,), weight_decay=(0.0,), dropout=(0.0,), **budget)
 
     @property
     def size(self) -> int:

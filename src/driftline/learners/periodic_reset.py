@@ -15,10 +15,11 @@ from typing import ClassVar
 from driftline import registry
 from driftline.errors import UserError
 from driftline.learners.base import Learner
+from driftline.learners.fit_plan import SearchSpace
 from driftline.learners.settings import Count, check_settings
 from driftline.reveal import RevealedLabels
 from driftline.tasks import Task
-from driftline.types import Answers, Inputs, JsonObject, Network, Reveal, Samples, Settings, Targets
+from driftline.types import Answers, Inputs, JsonObject, Network, Reveal, Samples, Targets
 
 
 class Snapshot:
@@ -45,21 +46,17 @@ class PeriodicReset(Learner):
     options: JsonObject | None = None  # settings of the method; None: its defaults
 
     min_reveal: ClassVar[Reveal] = Reveal.INPUTS
+    wraps: ClassVar[str] = "method"
     quick: ClassVar[Mapping[str, str]] = {"reset_every": "reset_every"}
     min_batch: ClassVar[int] = 2  # what the most demanding method needs
 
-    transient = frozenset({"_snapshot"})
+    transient = frozenset({"_snapshot", "_selection"})
 
-    @classmethod
-    def wraps(cls, settings: Settings) -> str:
-        return str(settings.get("method", cls.method))
+    def __post_init__(self) -> None:
+        self._selection: SearchSpace | None = None
 
-    @classmethod
-    def required_reveal(cls, settings: Settings) -> Reveal:
-        """Return the least that must be revealed to the inner method."""
-        make = registry.get("method", cls.wraps(settings))
-        sees: Reveal = getattr(make, "func", make).min_reveal
-        return sees
+    def set_search_space(self, selection: SearchSpace) -> None:
+        self._selection = selection
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         check_settings(self)
@@ -68,6 +65,8 @@ class PeriodicReset(Learner):
             self.wrapped: Learner = make(**(self.options or {}))
         except TypeError as error:
             raise UserError(f"resetting.options are not settings of {self.method}: {error}") from error
+        if self._selection is not None:
+            self.wrapped.set_search_space(self._selection)
         self.wrapped.seed, self.wrapped.evaluated_at_end = self.seed, self.evaluated_at_end
         self.wrapped.prepare(model, task, upstream)
         self.steps = 0

@@ -55,7 +55,7 @@ class BatchCheck:
     def run(self, name: str, fingerprint: str) -> tuple[Watch, BatchResult]:
         """Check the batch."""
         new, known = (None, None) if self.rows is None else self._deployed(self.rows)
-        parts = [part for part in (self.late, new and new[np.flatnonzero(new.rows.has_label)]) if part]
+        parts = [part for part in (self.late, new and new[np.flatnonzero(self._is_known(new.rows))]) if part]
         labeled = AnsweredRows.concat(parts) if parts else None
         shown = self.rows if self.rows is not None else labeled.rows if labeled else None
         assert shown is not None  # a batch has rows or labels
@@ -76,12 +76,16 @@ class BatchCheck:
             result = self._evaluate(result, labeled)
         return self.watch, replace(result, notes=(*result.notes, *self.notes))
 
+    def _is_known(self, rows: Rows) -> np.ndarray:
+        """Return which labels of the batch are known at the time of its last row."""
+        return rows.has_label(rows.time[-1])
+
     def _deployed(self, new: Rows) -> tuple[AnsweredRows, AnsweredRows]:
         """Answer new rows, and the latest ones with labels that did not train the deployed model."""
         watch = self.watch
         latest = [watch.held_out, *watch.kept[len(watch.kept) - watch.new :]][-2:]
         rows = Rows.concat([*latest, new])
-        answers = deployed_answers(rows) if watch.columns.prediction else watch.model.answers(watch.training, rows)
+        answers = deployed_answers(rows) if watch.columns.is_logged else watch.model.answers(watch.training, rows)
         split = np.arange(len(rows)) < len(rows) - len(new)
         return AnsweredRows(rows, answers)[~split], AnsweredRows(rows, answers)[split]
 
@@ -115,14 +119,15 @@ class BatchCheck:
         return EstimatedQuality(value, len(new), *_estimate_errors(scored))
 
     def _wait_for_labels(self, new: AnsweredRows) -> None:
-        """Keep rows without labels until these come."""
-        waiting = new[np.flatnonzero(~new.rows.has_label)]
-        if not len(waiting):
-            return
-        if self.watch.columns.id is None:
+        """Keep rows without labels until these come or are known."""
+        unknown = ~self._is_known(new.rows)
+        lost = unknown & np.isnan(new.rows.y) & (self.watch.columns.id is None)
+        if lost.any():
             self.notes.append(
-                f"{len(waiting):,} rows have no label; without an id column, labels cannot be added later"
+                f"{int(lost.sum()):,} rows have no label; without an id column, labels cannot be added later"
             )
+        waiting = new[np.flatnonzero(unknown & ~lost)]
+        if not len(waiting):
             return
         chosen = np.arange(len(waiting))
         if len(waiting) > MAX_PENDING_ROWS:
@@ -160,6 +165,9 @@ class BatchCheck:
         deployed = row_scores(labeled.answers, y, columns, weights)
         advantages = {"quality": self.watch.reference.lowest_score - deployed}
         answers = self._challenger(labeled.rows)
+        if answers is not None and answers.scores is None and labeled.answers.scores is not None:
+            self.notes.append("the challenger gives no probabilities, and the deployed model does; it is left out")
+            answers = None
         if answers is not None:
             answers = answers if labeled.answers.scores is not None else Answers(answers.prediction)
             advantages["staleness"] = row_scores(answers, y, columns, weights) - deployed

@@ -17,7 +17,6 @@ import pandas as pd
 from filelock import FileLock
 from threadpoolctl import threadpool_limits
 
-from driftline.auditing.frame import as_pandas
 from driftline.auditing.metric import Metric
 from driftline.auditing.options import DEFAULT_MODEL, AuditOptions
 from driftline.errors import UserError
@@ -27,7 +26,7 @@ from driftline.monitoring.batch import BatchCheck
 from driftline.monitoring.models import AnsweredRows, ModelChoice
 from driftline.monitoring.reference import choose_metric, fit_watch, read_reference
 from driftline.monitoring.result import BatchResult
-from driftline.monitoring.rows import parse_ids, parse_labels, read_rows
+from driftline.monitoring.rows import parse_ids, parse_labels, read_batch, read_rows
 from driftline.monitoring.watch_file import Watch
 from driftline.seeds import Seed
 
@@ -55,20 +54,43 @@ class Monitor:
         id: str | None = None,
         model: str = DEFAULT_MODEL,
         predictions: str | None = None,
+        probability: str | Sequence[str] = (),
         features: Sequence[str] | None = None,
         columns: Mapping[str, str] | Sequence[str] | None = None,
         task: str = "auto",
         metric: str | None = None,
+        label_time: str | None = None,
+        delay: str | None = None,
+        sep: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        date_format: str | None = None,
         seed: int = 0,
     ) -> Monitor:
         """Fit a monitor on rows with labels, on which the deployed model was trained.
 
-        `model` is trained on them; with `predictions`, a column of logged predictions is watched instead, and
-        `model` makes the challengers. `id` names the column by which labels that come later find their rows. The other
-        arguments are those of `driftline.audit`.
+        `model` is trained on them; with `predictions` or `probability`, logged answers are watched instead, and
+        `model` makes the challengers. `id` names the column by which labels that come later find their rows. With
+        `label_time` or `delay`, a label counts from the first batch that reaches the time at which it is known. The
+        other arguments are those of `driftline.audit`; batches are read in the same way.
         """
+        if delay is not None and delay.strip().isdecimal():
+            raise UserError(f"delay '{delay}': a monitor has no periods; give a time such as 12h, 60d or 8w")
         options = AuditOptions(
-            time=time, target=target, predictions=predictions, features=features, columns=columns, task=task, seed=seed
+            time=time,
+            target=target,
+            predictions=predictions,
+            probability=probability,
+            features=features,
+            columns=columns,
+            task=task,
+            label_time=label_time,
+            delay=delay or 0,
+            sep=sep,
+            encoding=encoding,
+            decimal=decimal,
+            date_format=date_format,
+            seed=seed,
         )
         name, rows, read = read_reference(reference, id, options)
         with threadpool_limits(1):
@@ -86,9 +108,8 @@ class Monitor:
     def __repr__(self) -> str:
         watch, metric = self.watch, self.metric
         reference, quality = watch.reference, watch.reference.quality
-        watched = (
-            f"predictions in {watch.columns.prediction}" if watch.columns.prediction else f"model {watch.model.name}"
-        )
+        logged = watch.columns.prediction or ", ".join(name for name, _ in watch.columns.probabilities)
+        watched = f"predictions in {logged}" if logged else f"model {watch.model.name}"
         scale, form = (100, ".1f") if metric.unit == "share" else (1, ".3g")
         interval = f"[{scale * quality.low:{form}}, {scale * quality.high:{form}}]"
         return (
@@ -120,7 +141,7 @@ class Monitor:
 
         Rows that were checked before change nothing.
         """
-        name, table = as_pandas(batch)
+        name, table = read_batch(batch, self.watch.columns)
         if not len(table):
             raise UserError(f"{name} has no rows")
         fingerprint = _fingerprint(table)
@@ -129,6 +150,8 @@ class Monitor:
                 return replace(earlier, seen_before=True)
         watch, late, left, notes = _match_labels(self.watch, table, name)
         rows = None if left is None else read_rows(left, name, watch.columns)
+        if rows is not None:
+            watch, late = _reveal(watch, late, rows.time[-1])
         seed = Seed(watch.model.seed).child("batch", fingerprint)
         check = BatchCheck(watch, self.metric, rows, late, seed, notes)
         with threadpool_limits(1):
@@ -180,6 +203,18 @@ def _match_labels(
             notes.append(f"{len(left):,} labels belong to rows that are not kept")
         left = left.iloc[:0]
     return replace(watch, pending=tuple(pending)), late, left if len(left) else None, notes
+
+
+def _reveal(watch: Watch, late: AnsweredRows | None, now: object) -> tuple[Watch, AnsweredRows | None]:
+    """Add the waiting rows whose labels are known by now to those whose labels came."""
+    found, pending = [late] if late is not None else [], []
+    for part in watch.pending:
+        known = part.rows.has_label(now)
+        if known.any():
+            found.append(part[np.flatnonzero(known)])
+        if not known.all():
+            pending.append(part[np.flatnonzero(~known)])
+    return replace(watch, pending=tuple(pending)), AnsweredRows.concat(found) if found else None
 
 
 def _fingerprint(table: pd.DataFrame) -> str:

@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 
 from driftline.auditing.frame import Frame
+from driftline.auditing.logged_probability import split_names
 from driftline.auditing.metric import Metric, choose_metrics
 from driftline.auditing.options import AuditOptions
 from driftline.auditing.run import read_table
+from driftline.data.formats.dialect import Dialect
 from driftline.errors import UserError
 from driftline.monitoring import bins
 from driftline.monitoring.models import ModelChoice, class_weights, row_scores, typed_inputs
@@ -30,23 +32,27 @@ REFERENCE_PIECES = 6  # kept batches that the reference is cut into
 def read_reference(source: object, id: str | None, options: AuditOptions) -> tuple[str, Rows, Columns]:
     """Return name, rows and columns of the reference."""
     frame, _ = read_table(source, options)
-    if len(frame.samples) < MIN_ROWS:
-        raise UserError(
-            f"{frame.name} has {len(frame.samples)} rows with a target; a monitor needs at least {MIN_ROWS}"
-        )
     if id is not None and id not in frame.table.columns:
         raise UserError(f"{frame.name} has no column '{id}' for --id")
-    columns = _columns(frame, id)
+    columns = _columns(frame, id, options)
     at, when = frame.samples.x, frame.samples.time
     assert when is not None
     inputs = frame.inputs[list(columns.kinds)].iloc[at].reset_index(drop=True)
     texts = {name: inputs[name].astype(object) for name, kind in columns.kinds.items() if kind in ("category", "text")}
     ids = None if id is None else parse_ids(frame.table[id].iloc[at], frame.name)
     logged = None if frame.logged_predictions is None else np.asarray(frame.logged_predictions, float)
-    return frame.name, Rows(inputs.assign(**texts), when, frame.samples.y.astype(float), ids, logged), columns
+    y, known = frame.samples.y.astype(float), frame.samples.known
+    rows = Rows(inputs.assign(**texts), when, y, ids, logged, frame.logged_probabilities, known)
+    rows = rows[rows.has_label(when[-1])]
+    if len(rows) < MIN_ROWS:
+        raise UserError(
+            f"{frame.name} has {len(rows)} rows whose target was known at the time of its last row; a monitor needs "
+            f"at least {MIN_ROWS}"
+        )
+    return frame.name, rows, columns
 
 
-def _columns(frame: Frame, id: str | None) -> Columns:
+def _columns(frame: Frame, id: str | None, options: AuditOptions) -> Columns:
     time = frame.samples.time
     assert time is not None
     units = {}
@@ -60,8 +66,24 @@ def _columns(frame: Frame, id: str | None) -> Columns:
         kinds={c.name: c.kind for c in frame.columns if c.kind != "ignore" and c.name != id},
         time_kind="date" if time.dtype.kind == "M" else "number",
         labels=None if frame.labels is None else tuple(frame.labels.tolist()),
+        probabilities=_probabilities(frame, options.probabilities),
+        label_time=frame.label_time,
+        delay=frame.label_delay,
+        dialect=Dialect(options.sep, options.encoding, options.decimal),
+        date_format=options.date_format,
         **units,
     )
+
+
+def _probabilities(frame: Frame, given: list[str]) -> tuple[tuple[str, str | None], ...]:
+    """Return columns and classes of logged probabilities; a single column has the class that it was read as."""
+    found = split_names(given, list(frame.table.columns))
+    if len(found) == 1 and frame.labels is not None and frame.logged_probabilities is not None:
+        column = found[0][0]
+        values = frame.table[column].iloc[frame.samples.x].to_numpy(float)
+        at = int(np.array_equal(frame.logged_probabilities[:, 1], values))
+        return ((column, str(frame.labels[at])),)
+    return tuple(found)
 
 
 def fit_watch(name: str, rows: Rows, model: ModelChoice, metric: str | None) -> Watch:
@@ -69,8 +91,8 @@ def fit_watch(name: str, rows: Rows, model: ModelChoice, metric: str | None) -> 
     seed, columns = Seed(model.seed), model.columns
     held_out = np.arange(len(rows)) * BLOCKS // len(rows) % HELD_OUT == HELD_OUT - 1
     training = draw(rows[~held_out], MAX_TRAINING_ROWS, seed.child("training"))
-    tested = rows if columns.prediction else rows[held_out]
-    answers = deployed_answers(rows) if columns.prediction else model.answers(training, tested)
+    tested = rows if columns.is_logged else rows[held_out]
+    answers = deployed_answers(rows) if columns.is_logged else model.answers(training, tested)
     chosen = choose_metric(metric, columns, tested.y, answers.scores is not None)
     weights = class_weights(rows.y, columns)
     scores = row_scores(answers, tested.y, columns, weights)
@@ -101,9 +123,9 @@ def choose_metric(metric: str | None, columns: Columns, y: np.ndarray, probabili
 
 
 def deployed_answers(rows: Rows) -> Answers:
-    """Return logged predictions as answers."""
+    """Return logged predictions and probabilities as answers."""
     assert rows.logged is not None
-    return Answers(rows.logged)
+    return Answers(rows.logged, rows.scores)
 
 
 def metric_rows(metric: Metric, y: np.ndarray, answers: Answers, columns: Columns) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from driftline.auditing.estimate import Estimate
+from driftline.data.formats.dialect import Dialect
 from driftline.errors import UserError
 from driftline.io.atomic import write_json
 from driftline.monitoring import evidence
@@ -27,7 +28,7 @@ from driftline.monitoring.rows import Columns, Rows
 from driftline.types import Answers
 from driftline.version import __version__
 
-FORMAT = 1  # of the watch file; raised when its layout changes
+FORMAT = 2  # of the watch file; raised when its layout changes
 QUESTIONS = ("staleness", "quality")
 
 
@@ -118,10 +119,10 @@ def read(path: Path) -> Watch:
 
 def _decode_watch(content: Mapping[str, Any]) -> Watch:
     columns = content["columns"]
-    labels = columns["labels"]
-    model = ModelChoice(
-        content["model"], Columns(**{**columns, "labels": None if labels is None else tuple(labels)}), content["seed"]
-    )
+    columns["labels"] = None if columns["labels"] is None else tuple(columns["labels"])
+    columns["probabilities"] = tuple(map(tuple, columns["probabilities"]))
+    columns["dialect"] = Dialect(**columns["dialect"])
+    model = ModelChoice(content["model"], Columns(**columns), content["seed"])
     features, rows = list(model.columns.kinds), content["rows"]
     return Watch(
         model=model,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from driftline import registry
-from driftline.spec.settings import Choice, learner_class
+from driftline.spec.methods import method_facts
+from driftline.spec.settings import Choice
 from driftline.types import JsonObject, Settings
 
 LENGTH = {"updates", "epochs"}
@@ -29,31 +29,15 @@ def with_budget(method: Choice, budget: Settings, searched: Collection[str] = ()
     >>> with_budget(Choice(name="ft", settings={"updates": 50}), refinement).settings
     {'updates': 50, 'batch': 8}
     """
-    learner = learner_class(method.name)
-    if (name := learner.wraps(method.settings)) is not None:
+    facts = method_facts(method.name)
+    if (name := facts.wrapped(method.settings)) is not None:
         inner = with_budget(Choice(name=name, settings=method.settings.get("options") or {}), budget)
         return _with_settings(method, {"options": inner.settings} if inner.settings else {})
-    left_open = open_settings(method.name) - {*method.settings, *searched}
+    left_open = set(facts.open_settings) - {*method.settings, *searched}
     if not left_open >= LENGTH:
         left_open -= LENGTH
     handed = {name: value for name, value in budget.items() if name in left_open}
     return _with_settings(method, {**handed, **method.settings})
-
-
-def open_settings(name: str) -> set[str]:
-    """Return the settings of a training round whose defaults a method leaves to its base class."""
-    made, learner = registry.get("method", name), learner_class(name)
-    preset = getattr(made, "keywords", {})
-    owner = next((base for base in learner.__mro__ if "budget_settings" in vars(base)), None)
-    return {
-        setting
-        for setting in learner.budget_settings
-        if setting not in preset and _declared_by(learner, setting) is owner
-    }
-
-
-def _declared_by(learner: type, setting: str) -> type | None:
-    return next((base for base in learner.__mro__ if setting in vars(base)), None)
 
 
 def _with_settings(method: Choice, settings: JsonObject) -> Choice:

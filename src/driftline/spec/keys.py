@@ -19,7 +19,7 @@ from driftline.io import user_objects
 from driftline.revisions import COMMON, SCORED, revision, revisions
 from driftline.spec.files import files_of, named_files
 from driftline.spec.job import Job, SearchSpace
-from driftline.spec.settings import learner_class
+from driftline.spec.methods import method_facts
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "torch")
 
@@ -124,7 +124,7 @@ def _scenario_modules(job: Job) -> list[str]:
 def _method_modules(job: Job) -> list[str]:
     """Return the modules of the method, of the classes that it extends and of the method that it wraps."""
     name, settings = job.method.name, job.method.settings
-    wrapped = learner_class(name).wraps(settings) if "options" in settings else None
+    wrapped = method_facts(name).wrapped(settings) if "options" in settings else None
     return [*_modules("method", name), *(_modules("method", wrapped) if wrapped else ())]
 
 

@@ -19,10 +19,10 @@ from pydantic import ConfigDict, Field, model_validator
 from driftline.errors import UserError, unknown_name
 from driftline.seeds import Seed, first_seeds
 from driftline.spec.job import SearchSpace, TieBreak
+from driftline.spec.methods import method_facts
 from driftline.spec.settings import (
     Choice,
     FrozenModel,
-    learner_class,
     listed,
     settings_model,
     validate,
@@ -197,7 +197,7 @@ class Search(FrozenModel):
 
     def phases(self, benchmark: str, methods: Sequence[Choice], known: Sequence[str]) -> JsonObject:
         """Return the benchmark's options that validation-split sets: the values to try in each training phase."""
-        if not known or not any(learner_class(method.name).plans_fits for method in methods):
+        if not known or not any(method_facts(method.name).plans_fits for method in methods):
             reason = f"{benchmark} has no such phases" if not known else "none of these methods trains in phases"
             raise UserError(f"validation-split chooses between the fits of a phase, and {reason}: use another rule")
         for name in ("trials", "seeds", "metric", "tie_break", "repeats"):

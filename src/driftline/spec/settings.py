@@ -13,12 +13,10 @@ from pydantic_core import PydanticSerializationError
 from driftline import data, models, registry
 from driftline.errors import UserError, unknown_name
 from driftline.io import user_objects
-from driftline.learners.base import Learner, is_built_in
-from driftline.types import JsonObject, Reveal, Settings
+from driftline.types import JsonObject, Settings
 
 # A class may be called 1 and a column 2024: such names come as numbers from a command line.
 SETTINGS_CONFIG = ConfigDict(extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
-LEVELS = {Reveal.INPUTS: "inputs only", Reveal.ERRORS: "the labels of its errors", Reveal.LABELS: "all labels"}
 
 
 class FrozenModel(BaseModel):
@@ -181,35 +179,3 @@ def _plain(schema: type[BaseModel], settings: Settings, name: str) -> JsonObject
 def format_settings(settings: JsonObject) -> str:
     """Return settings as one line of text."""
     return ", ".join(f"{name}={value}" for name, value in settings.items())
-
-
-def learner_class(name: str) -> type[Learner]:
-    """Return the class behind a method's name; a preset is a class with some settings filled in."""
-    thing = registry.get("method", name)
-    cls: type[Learner] = getattr(thing, "func", thing)
-    return cls
-
-
-def check_reveal_level(benchmark: str, choice: Choice) -> None:
-    """Refuse a method that needs more than the benchmark reveals, and name the benchmarks that fit."""
-    method, revealed = choice.display_name, registry.get("benchmark", benchmark).reveals
-    learner = learner_class(choice.name)
-    needed = learner.required_reveal(choice.settings)
-    if revealed >= needed:
-        return
-    homes = [name for name in registry.names("benchmark") if _reveal("benchmark", name) >= needed]
-    fitting = [name for name in registry.names("method") if _reveal("method", name) <= revealed]
-    attribute = f"min_reveal = Reveal.{revealed.name}"
-    own = "" if is_built_in(learner) else f" If {method} can do with that, set its class attribute {attribute}."
-    raise UserError(
-        f"{method} needs {LEVELS[needed]}, and {benchmark} reveals {LEVELS[revealed]}.{own} {method} runs in: "
-        f"{', '.join(homes)}. Methods that fit {benchmark}: {', '.join(fitting)}"
-    )
-
-
-def _reveal(kind: str, name: str) -> Reveal:
-    """Return what a benchmark reveals, or what a method needs with its defaults."""
-    if entry := registry.describe(kind, name):
-        return Reveal[entry.reveal]
-    level: Reveal = registry.get(kind, name).reveals if kind == "benchmark" else learner_class(name).min_reveal
-    return level

@@ -17,20 +17,19 @@ from driftline import models, registry
 from driftline.device import DeviceSettings
 from driftline.errors import UserError
 from driftline.io.user_objects import UserObject
-from driftline.learners.supervised.base import CumulativeLearner
+from driftline.learners.supervised.base import TRAINING_SETTINGS
 from driftline.recipes import read_yaml
 from driftline.seeds import first_seeds
 from driftline.spec.budget import with_budget
 from driftline.spec.job import BudgetMacs, Job, LabelPolicy, SearchSpace
+from driftline.spec.methods import check_reveal_level, method_facts
 from driftline.spec.objects import name_objects
 from driftline.spec.search import Search
 from driftline.spec.settings import (
     Choice,
     FrozenModel,
     MethodChoice,
-    check_reveal_level,
     display_name,
-    learner_class,
     listed,
     validate,
     with_defaults,
@@ -131,11 +130,11 @@ class Spec(FrozenModel):
                 f"selection: repeats={self.selection.repeats}: each seed has its own selection, so give the number of "
                 f"seeds, {len(self.seeds)}, or 1"
             )
-        trained = CumulativeLearner.__dataclass_fields__ if models.is_estimator(model) else ()
+        trained = TRAINING_SETTINGS if models.is_estimator(model) else ()
         unused = dict.fromkeys(trained, f"{model}, which is not trained by gradients")
         spaces = self.selection.search_spaces(self.methods, metrics=self.selection.metrics(benchmark), unused=unused)
         for method, space in zip(self.methods, spaces, strict=True):
-            if space and space.rule != "oracle" and learner_class(method.name).plans_fits:
+            if space and space.rule != "oracle" and method_facts(method.name).plans_fits:
                 raise UserError(
                     f"selection: {method.display_name} selects between its own fits: use the rule validation-split"
                 )
@@ -148,7 +147,7 @@ class Spec(FrozenModel):
     def _selects_in_phases(self, options: Any) -> bool:
         """Return whether methods select while they train: by rule or, without one, if a method trains in phases."""
         rule = self.selection.rule if self.selection else None
-        phased = bool(options.phase_options) and any(learner_class(one.name).plans_fits for one in self.methods)
+        phased = bool(options.phase_options) and any(method_facts(one.name).plans_fits for one in self.methods)
         return rule == "validation-split" or (rule is None and phased)
 
     def _phase_options(self, options: Any) -> JsonObject:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from driftline.seeds import Seed
 from driftline.training import profiling
+from driftline.training.mac_counter import is_spent
 from driftline.types import State
 
 
@@ -40,7 +41,8 @@ def fit_with_early_stopping(
     """Train epoch by epoch and keep the weights of the best one, the untrained ones included.
 
     Only a strictly higher score replaces the best. The fit ends after `epochs`, or when more than `patience` epochs in
-    a row did not rise above the epoch before (or above the best so far: `stopping="best"`).
+    a row did not rise above the epoch before (or above the best so far: `stopping="best"`), or when the compute of the
+    run is spent.
     """
     first = score()
     found = FitCurve(first, _weights(network), 0, [first])
@@ -54,7 +56,7 @@ def fit_with_early_stopping(
         if reached > found.score:
             found.score, found.weights, found.epoch = reached, _weights(network), epoch
         idle = 0 if reached > to_beat else idle + 1
-        if idle > patience:
+        if idle > patience or is_spent(network):
             break
     report(epochs, epochs)
     return found

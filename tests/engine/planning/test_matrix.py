@@ -15,7 +15,8 @@ from driftline.engine.planning import matrix
 from driftline.engine.stages import StageContext, StreamRun
 from driftline.errors import UserError
 from driftline.report.analysis.matrix import MatrixView, views
-from driftline.spec.settings import Choice, learner_class, settings_model
+from driftline.spec.methods import learner_class
+from driftline.spec.settings import Choice, settings_model
 from driftline.store.store import Store
 
 pytestmark = pytest.mark.xdist_group("matrix")  # what all its tests use is made once

@@ -22,7 +22,7 @@ SPEC = {
         **{"period": 6, "resamples": 5},
     },
 }
-PASS = 64 * 16 + 16 * 10  # one sample forward
+PASS = 64 * 16 + 16 * 16 + 16 * 10  # one sample forward
 BUDGET = 15_000_000
 
 
@@ -90,6 +90,28 @@ def test_training_stops_at_the_allowance_of_each_step(tmp_path):
     allowed = BUDGET * np.arange(1, 6) / 6
     assert (spent <= allowed + update + 16 * PASS).all()
     assert (spent >= 0.8 * allowed).all(), "and all of it is used in every step"
+
+
+def test_candidates_for_replay_are_ranked_only_within_the_budget(tmp_path):
+    candidates = {"name": "mir", "n_candidates": 300}
+    free, cut = (run(candidates, tmp_path, **more) for more in ({}, {"budget_macs": 2_000_000}))
+    assert free.card.compute.macs > 2 * 2_000_000
+    assert cut.card.compute.macs <= 2_000_000 + 3 * 8 * PASS, "one mini-batch"
+
+
+def test_a_plan_of_fits_has_the_budget_of_the_benchmark_and_stops_at_equal_compute(tmp_path):
+    """Its fits are as long as a training round of `erm`, and there is one of them per round, not a grid."""
+    spec = {
+        "benchmark": "timeline",
+        "data": {"name": "digits", "periods": 2},
+        "model": {"name": "conv-1", "width": 1},
+        "timeline": {"resamples": 5},
+        "runs": tmp_path,
+    }
+    planned, erm = driftline.run(**spec, methods=["seq-erm", "erm"]).runs
+    assert 0.5 < planned.card.compute.macs / erm.card.compute.macs < 1.2
+    (cut,) = driftline.run(**spec, methods=["seq-erm"], budget_macs=(budget := planned.card.compute.macs // 3)).runs
+    assert 0.9 * budget < cut.card.compute.macs < 1.1 * budget
 
 
 def test_a_cheap_method_is_not_changed_by_a_budget_it_does_not_reach(tmp_path):

@@ -128,7 +128,7 @@ def test_the_count_goes_on_in_a_warm_start_and_begins_again_in_a_fresh_one() -> 
 
 @pytest.mark.parametrize("anneal", [0, 5])
 def test_a_warm_start_keeps_the_contract(anneal: int) -> None:
-    check_learner(partial(Quick, start="warm", anneal_updates=anneal))
+    check_learner(partial(Quick, start="warm", anneal_updates=anneal, lr=1e-3))
 
 
 def test_groups_of_one_example_give_no_penalty_and_no_nan() -> None:

@@ -12,7 +12,7 @@ from driftline.learners.domain_generalization.windows import (
     GroupedBatch,
     draw_grouped,
     even_split,
-    fit_grouped,
+    grouped_batches,
     sliding_windows,
 )
 from driftline.models.mlp import linear
@@ -65,11 +65,11 @@ def test_rows_are_uniform_over_a_windows_examples_and_not_over_its_periods() -> 
 def batches(
     lengths: list[int], *, groups: int = 3, batch: int = 8, updates: int = 5, seed: int = 0
 ) -> list[GroupedBatch]:
-    n, seen = sum(lengths), []
+    n = sum(lengths)
     x = np.arange(n, dtype=np.float32)[:, None]
     model = linear((1,), 2, Seed(0))
-    settings = {"groups": groups, "updates": updates, "batch": batch}
-    fit_grouped(model, x, np.arange(n), seen.append, windows=sliding_windows(lengths, 2), seed=Seed(seed), **settings)
+    windows = sliding_windows(lengths, 2)
+    seen = list(grouped_batches(model, x, np.arange(n), windows, groups, updates, batch, Seed(seed), "none"))
     assert len(seen) == updates
     assert not model.training
     assert model[0].fitted  # inputs were measured first

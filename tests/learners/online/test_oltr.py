@@ -12,6 +12,7 @@ from torch import nn
 
 from driftline.errors import UserError
 from driftline.learners.base import Learner
+from driftline.learners.online.label_counter import LabelCounter
 from driftline.learners.online.oltr import OLTR, CentroidMemory
 from driftline.seeds import Seed
 from driftline.testing import check_learner, digest
@@ -74,11 +75,11 @@ def test_what_is_near_the_memory_is_answered_with_more_certainty() -> None:
 def test_the_rhythm_of_the_paper() -> None:
     """4 epochs every 200 of the first 10,000 labels, then every 5,000: 65 lessons on 1,005,000 samples in all."""
     learner, at = OLTR(train_every=5000, warmup_labels=10_000, warmup_every=200), []
-    learner.n_labels = learner.n_labels_at_training = 0
-    for learner.n_labels in range(1, 89_922):
-        if learner.should_train():
-            at.append(learner.n_labels)
-            learner.n_labels_at_training = learner.n_labels
+    learner.labels = LabelCounter(5000, "every")
+    for learner.labels.n_labels in range(1, 89_922):
+        if learner.labels_until_training() <= 0:
+            at.append(learner.labels.n_labels)
+            learner.labels.n_labels_at_training = learner.labels.n_labels
     assert at[:3] == [200, 400, 600]
     assert at[48:52] == [9800, 10_000, 15_000, 20_000]
     assert (len(at), at[-1], sum(at)) == (65, 85_000, 1_005_000)
@@ -87,10 +88,9 @@ def test_the_rhythm_of_the_paper() -> None:
 
 def test_other_rhythms_are_as_for_all() -> None:
     learner = ready(OLTR(train_every=3, schedule="doubling"), upstream=UPSTREAM)
-    learner.n_labels, learner.n_labels_at_training = 5, 3
+    learner.labels.n_labels, learner.labels.n_labels_at_training = 5, 3
     assert learner.labels_until_training() == 1
-    learner = OLTR(train_every=0)
-    assert not learner.should_train()
+    assert ready(OLTR(train_every=0), upstream=UPSTREAM).labels_until_training() > 1e9
 
 
 def test_until_the_first_training_round_the_pretrained_network_answers() -> None:

@@ -12,11 +12,11 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from driftline import registry
 from driftline.errors import UserError
 from driftline.io import serialization
 from driftline.learners.base import Learner
 from driftline.learners.online.fine_tune import FineTuneLastLayers
-from driftline.learners.online.maml import MAML
 from driftline.learners.online.standard_training import StandardTraining
 from driftline.models import build
 from driftline.reveal import RevealPolicy
@@ -32,6 +32,8 @@ from driftline.types import Answers, Reveal, Samples, Step
 from ..labelled_streams import FOUR, Scaled, metered, ready, small, some, streamed, unlabelled
 
 UPSTREAM = some(20, (0, 1), seed=9)
+
+MAML = partial(FineTuneLastLayers, pretraining="maml")
 
 
 def sgd_by_hand(model: nn.Module, x: torch.Tensor, y: torch.Tensor, known: list[int], lr: float, **given: Any) -> None:
@@ -68,7 +70,7 @@ def test_two_training_rounds_are_sgd_with_kept_momentum_on_the_known_classes() -
     for (name, ours), theirs in zip(model.named_parameters(), learner.model.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6, msg=name)
     assert learner.training_rounds == 2
-    assert (learner.n_labels, learner.n_labels_at_training) == (9, 8)
+    assert (learner.labels.n_labels, learner.labels.n_labels_at_training) == (9, 8)
 
 
 @pytest.mark.parametrize("wrong", ["momentum forgotten", "last ones left out", "all classes"])
@@ -274,8 +276,8 @@ def test_one_label_is_enough_for_a_training_round() -> None:
 
 
 def test_maml_starts_from_its_own_pretraining() -> None:
-    assert MAML().pretraining == "maml"
-    assert (MAML().n_layers, MAML().lr) == (1, 0.1)
+    maml = registry.get("method", "maml")()
+    assert (maml.pretraining, maml.n_layers, maml.lr) == ("maml", 1, 0.1)
 
 
 @pytest.mark.parametrize("make", [StandardTraining, FineTuneLastLayers])

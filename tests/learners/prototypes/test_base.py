@@ -58,8 +58,9 @@ def test_blocks_equal_one_by_one_to_the_last_digit(
         learner = prepared(METHODS[name](), classes, model)
         routes.append((walk(learner, steps, labels(classes, delay=delay, missing=missing), plainly), learner))
     must_equal(routes[0][0], routes[1][0])
-    for part in ("sums", "counts", "n_labels", "training_rounds"):
+    for part in ("sums", "counts", "training_rounds"):
         np.testing.assert_array_equal(getattr(routes[0][1], part), getattr(routes[1][1], part))
+    assert routes[0][1].labels.state() == routes[1][1].labels.state()
     if name != "ncm":
         assert digest(serialization.to_tree(routes[0][1].head)) == digest(serialization.to_tree(routes[1][1].head))
 
@@ -99,7 +100,7 @@ def test_blocks_equal_one_by_one_with_many_classes(name: str) -> None:
 def test_with_nothing_to_train_nothing_is_kept() -> None:
     learner = prepared(ExemplarTuning(train_every=0), 4)
     walk(learner, stream(30, 4, 10), labels(4))
-    assert (len(learner.buffer), learner.n_labels, learner.training_rounds) == (0, 30, 0)
+    assert (len(learner.buffer), learner.labels.n_labels, learner.training_rounds) == (0, 30, 0)
 
 
 def test_labels_of_any_whole_type_can_be_trained_on() -> None:
@@ -143,7 +144,7 @@ def test_the_contract(name: str) -> None:
 def test_features_are_kept_only_until_a_later_label_is_told() -> None:
     learner = prepared(NearestClassMean(), 4)
     walk(learner, stream(30, 4, 10), labels(4, delay=12))
-    assert (len(learner.pending_features), learner.first_pending, learner.n_labels) == (12, 18, 18)
+    assert (len(learner.pending_features), learner.first_pending, learner.labels.n_labels) == (12, 18, 18)
     walk(learner, stream(10, 4, 10), labels(4))  # labels without delay: those before never come
     assert len(learner.pending_features) == 22  # turns 0 to 9 are told again: out of order, and nothing is forgotten
 
@@ -214,7 +215,7 @@ class EverySecond(NearestClassMean):
     """Learns from every second label only."""
 
     def update_class(self, x: np.ndarray, label: int) -> None:
-        if self.n_labels % 2:
+        if self.labels.n_labels % 2:
             super().update_class(x, label)
 
 

@@ -61,7 +61,7 @@ def test_an_answer_uses_all_labels_before_it_and_none_after(delay: int) -> None:
 def test_it_keeps_no_samples() -> None:
     learner = prepared(NearestClassMean(), 5)
     walk(learner, stream(50, 5, 10), labels(5))
-    assert (len(learner.buffer), len(learner.pending_features), learner.n_labels) == (0, 0, 50)
+    assert (len(learner.buffer), len(learner.pending_features), learner.labels.n_labels) == (0, 0, 50)
 
 
 @pytest.mark.parametrize(("name", "pretraining"), [("prototypical", "prototypes"), ("meta-baseline", "meta-baseline")])

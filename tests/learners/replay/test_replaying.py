@@ -90,8 +90,8 @@ def test_an_error_that_comes_again_is_remembered_once() -> None:
     learner = prepared(NotedER(), Unit(0.1))
     for y in (0, 1):
         learner.learn(column([3.0, 4.0]), np.array([y, y]))
-    assert learner.buffer.x[:, 0].tolist() == [3, 4]
-    assert learner.buffer.y.tolist() == [1, 1]
+    assert learner.memory.errors.x[:, 0].tolist() == [3, 4]
+    assert learner.memory.errors.y.tolist() == [1, 1]
 
 
 def test_two_stages_repeat_first_and_mixed_tuning_repeats_at_once() -> None:
@@ -215,7 +215,7 @@ def test_texts_are_refined_and_survive_a_checkpoint(tmp_path: Path) -> None:
     resumed.restore(serialization.load(tmp_path / "state"))
     for learner in (whole, resumed):
         learner.learn(TEXTS[3:], PLACES[3:])
-    assert whole.buffer.x == TEXTS[2:]
+    assert whole.memory.errors.x == TEXTS[2:]
     assert digest(whole.state()) == digest(resumed.state())
 
 

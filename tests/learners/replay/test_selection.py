@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from driftline.learners.replay.selection import (
 from driftline.seeds import Seed
 from driftline.tasks import Regression
 from driftline.testing.fixtures import TASK, samples, small_network
+from driftline.training.mac_counter import MacCounter
 from driftline.types import Samples
 
 BEFORE, AFTER = np.array([0.2, 1.0, 0.5, 0.1]), np.array([0.9, 1.3, 0.4, 0.6])  # section C of the specification
@@ -37,9 +39,9 @@ def test_ties_go_by_row_and_few_are_all() -> None:
 def test_losses_are_those_of_one_sample_at_a_time_in_evaluation_mode() -> None:
     network, few = small_network((8, 8, 1), 3, Seed(0)), samples(0)
     network.train()  # dropout and batch statistics would show
-    found = per_sample_losses(network, TASK, few.x, few.y, batch=5)
+    (found,) = per_sample_losses([network], TASK, few.x, few.y, batch=5)
     assert network.training
-    alone = [per_sample_losses(network, TASK, few.x[i : i + 1], few.y[i : i + 1])[0] for i in range(len(few))]
+    alone = [per_sample_losses([network], TASK, few.x[i : i + 1], few.y[i : i + 1], 1)[0, 0] for i in range(len(few))]
     assert found == pytest.approx(alone, abs=1e-6)
     network.eval()
     with torch.no_grad():
@@ -51,10 +53,23 @@ def test_losses_are_those_of_one_sample_at_a_time_in_evaluation_mode() -> None:
 def test_losses_of_numbers() -> None:
     network = nn.Linear(1, 1, bias=False)
     network.weight.data.fill_(2.0)
-    found = per_sample_losses(
-        network, Regression(center=1.0, scale=2.0), np.array([[1.0], [3.0]], np.float32), np.array([1.0, 5.0])
-    )
+    task, x, y = Regression(center=1.0, scale=2.0), np.array([[1.0], [3.0]], np.float32), np.array([1.0, 5.0])
+    (found,) = per_sample_losses([network], task, x, y, 2)
     assert found == pytest.approx([4.0, 16.0])  # targets 0 and 2, outputs 2 and 6
+
+
+def test_losses_stop_where_the_compute_of_the_run_is_spent() -> None:
+    network, meter = nn.Linear(1, 1, bias=False), MacCounter()
+    meter.attach(network)
+    twin = copy.deepcopy(network)
+    twin.weight.data.add_(1.0)
+    x, y = np.ones((10, 1), np.float32), np.zeros(10)
+    meter.allowance = 9  # 2 samples in 2 networks are 4
+    found = per_sample_losses([network, twin], Regression(), x, y, batch=2)
+    assert found.shape == (2, 6)
+    assert (found[1] > found[0]).all() or (found[1] < found[0]).all(), "each network has its own losses"
+    assert meter.forward == 12
+    assert per_sample_losses([network, twin], Regression(), x, y, 2).shape == (2, 0)
 
 
 def test_neighbours_among_numbers_follow_a_buffer_that_grows() -> None:

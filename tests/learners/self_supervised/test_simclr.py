@@ -11,7 +11,6 @@ import torch
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from driftline.learners.self_supervised.base import ContrastiveLearner
 from driftline.learners.self_supervised.simclr import SimCLR
 from driftline.learners.self_supervised.swav import SwaV
 from driftline.learners.supervised.ft import FineTune
@@ -83,14 +82,14 @@ def test_contrasting_logits_after_the_first_period_would_be_noticed() -> None:
 
 
 @pytest.mark.parametrize("method", [SimCLR, SwaV])
-def test_without_its_first_stage_it_is_fine_tuning(method: type[ContrastiveLearner]) -> None:
+def test_without_its_first_stage_it_is_fine_tuning(method: type[SimCLR | SwaV]) -> None:
     assert weights(taught(method(updates=4, unlabeled_fraction=0.0), PERIODS)) == weights(
         taught(FineTune(updates=4), PERIODS)
     )
 
 
 @pytest.mark.parametrize("method", [SimCLR, SwaV])
-def test_the_first_stage_leaves_the_last_layer_alone_and_needs_no_labels(method: type[ContrastiveLearner]) -> None:
+def test_the_first_stage_leaves_the_last_layer_alone_and_needs_no_labels(method: type[SimCLR | SwaV]) -> None:
     model, before = network(), network()
     learner = taught(method(updates=4, unlabeled_fraction=1.0), PERIODS, model=model)
     assert torch.equal(model[-1].weight, before[-1].weight)  # type: ignore[index]
@@ -102,13 +101,14 @@ def test_the_first_stage_leaves_the_last_layer_alone_and_needs_no_labels(method:
 @pytest.mark.parametrize(("updates", "first"), [(3000, 2700), (300, 270), (10, 9)])
 def test_the_share_of_updates(updates: int, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    monkeypatch.setattr("driftline.learners.self_supervised.base.fit", lambda *_, updates, **__: calls.append(updates))
+    for module in ("learners.self_supervised.contrastive_stage", "training.fit"):
+        monkeypatch.setattr(f"driftline.{module}.fit", lambda *_, updates, **__: calls.append(updates))
     taught(SimCLR(updates=updates), PERIODS[:1])
     assert calls == [first, updates - first]
 
 
 @pytest.mark.parametrize("method", [SimCLR, SwaV])
-def test_where_the_protocol_waits_all_periods_are_one_training_round(method: type[ContrastiveLearner]) -> None:
+def test_where_the_protocol_waits_all_periods_are_one_training_round(method: type[SimCLR | SwaV]) -> None:
     x, y = (np.concatenate(parts) for parts in zip(*PERIODS, strict=True))
     pooled = taught(method(updates=4), PERIODS, evaluated_at_end=True)
     assert pooled.training_rounds == 1
@@ -116,10 +116,10 @@ def test_where_the_protocol_waits_all_periods_are_one_training_round(method: typ
 
 
 @pytest.mark.parametrize("method", [SimCLR, SwaV])
-def test_a_fresh_start_depends_on_the_latest_period_alone(method: type[ContrastiveLearner]) -> None:
+def test_a_fresh_start_depends_on_the_latest_period_alone(method: type[SimCLR | SwaV]) -> None:
     long, short = (taught(method(updates=4, start="fresh"), periods) for periods in (PERIODS, PERIODS[-1:]))
     assert weights(long) == weights(short)
-    assert digest(dict(long.projection_head.state_dict())) == digest(dict(short.projection_head.state_dict()))
+    assert digest(dict(long.contrastive.head.state_dict())) == digest(dict(short.contrastive.head.state_dict()))
 
 
 def test_both_views_are_counted() -> None:
@@ -135,7 +135,7 @@ def test_both_views_are_counted() -> None:
 
 
 @pytest.mark.parametrize("method", [SimCLR, SwaV])
-def test_tables_will_do(method: type[ContrastiveLearner]) -> None:
+def test_tables_will_do(method: type[SimCLR | SwaV]) -> None:
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, 200)
     x = rng.normal(y[:, None], 0.3, (200, 5)) * 100
@@ -144,18 +144,18 @@ def test_tables_will_do(method: type[ContrastiveLearner]) -> None:
 
 
 @pytest.mark.parametrize(("method", "chance"), [(SimCLR, np.log(63)), (SwaV, np.log(32))])
-def test_contrast_becomes_better_than_chance(method: type[ContrastiveLearner], chance: float) -> None:
+def test_contrast_becomes_better_than_chance(method: type[SimCLR | SwaV], chance: float) -> None:
     digits = load_digits()
     learner, losses = method(updates=100, unlabeled_fraction=1.0), []
-    loss = learner.contrastive_loss
+    learner.seed = Seed(1)
+    learner.prepare(mlp((64,), 10, seed=Seed(1), width=64, depth=1), Classification(tuple("0123456789")))
+    loss = learner.contrastive.loss
 
     def noted(a: Tensor, b: Tensor) -> Tensor:
         losses.append(loss(a, b))
         return losses[-1]
 
-    learner.contrastive_loss = noted  # type: ignore[method-assign]
-    learner.seed = Seed(1)
-    learner.prepare(mlp((64,), 10, seed=Seed(1), width=64, depth=1), Classification(tuple("0123456789")))
+    learner.contrastive.loss = noted
     learner.train(digits.data[:500], digits.target[:500])
     final = torch.stack(losses[-10:]).mean().item()
     assert final < losses[0].item() - 0.3

@@ -29,7 +29,7 @@ def prepared(**settings: float) -> SwaV:
 
 def by_hand(updates: int, *, unit: bool = True) -> tuple[str, Tensor]:
     other = prepared()
-    model, head = other.model, other.projection_head
+    model, head = other.model, other.contrastive.head
     optimizer = torch.optim.Adam([*model.parameters(), *head.parameters()], lr=1e-3)
     prototypes = head.get_parameter("prototypes")
     seed = Seed(1).child("lesson", 0)
@@ -53,18 +53,18 @@ def test_swav_by_hand() -> None:
     learner.learn(X, Y)
     expected, prototypes = by_hand(6)
     assert digest(dict(learner.model.state_dict())) == expected
-    assert torch.equal(learner.projection_head.get_parameter("prototypes"), prototypes)
+    assert torch.equal(learner.contrastive.head.get_parameter("prototypes"), prototypes)
     assert expected != by_hand(6, unit=False)[0]
 
 
 def test_prototypes_have_length_one_whenever_they_are_used() -> None:
     learner = prepared(updates=1, unlabeled_fraction=1.0)
-    prototypes = learner.projection_head.get_parameter("prototypes")
+    prototypes = learner.contrastive.head.get_parameter("prototypes")
     assert prototypes.shape == (32, 128)
     torch.testing.assert_close(prototypes.norm(dim=1), torch.ones(32))
     for _ in range(3):
         learner.learn(X, Y)
-    features = torch.rand(4, 64, generator=torch.Generator().manual_seed(0))
-    learner.contrastive_loss(features, features)
+    features = torch.rand(4, 128, generator=torch.Generator().manual_seed(0))
+    learner.contrastive.loss(features, features)
     torch.testing.assert_close(prototypes.norm(dim=1), torch.ones(32))
-    assert not torch.equal(prototypes, prepared().projection_head.get_parameter("prototypes"))
+    assert not torch.equal(prototypes, prepared().contrastive.head.get_parameter("prototypes"))

@@ -17,10 +17,9 @@ from driftline.learners.fit_plan import FitSpec, SearchSpace, required_fits
 from driftline.learners.sequence.base import PlannedLearner
 from driftline.learners.sequence.fit import FitRun
 from driftline.learners.sequence.from_scratch import AllSteps, FinalOnly
-from driftline.learners.sequence.history_then_tune import HistoryThenTune
 from driftline.learners.sequence.joint import JointTraining
 from driftline.learners.sequence.layer_rules import tuning_stages
-from driftline.learners.sequence.step_by_step import StepByStep, lr_schedules
+from driftline.learners.sequence.layerwise_tuning import STEP_BY_STEP, LayerwiseTuning, lr_schedules
 from driftline.models.block_networks.base import BlockNetwork
 from driftline.models.block_networks.conv import ConvFamily
 from driftline.models.block_networks.residual import ResFamily
@@ -156,7 +155,7 @@ def test_learning_rates_fall_as_in_the_paper(decay: str, expected: list[list[flo
 
 
 def test_chosen_lets_all_schedules_compete_and_none_starts_from_another() -> None:
-    plan = prepared(StepByStep(decay="chosen"), selection=SearchSpace()).plan(STEPS)
+    plan = prepared(STEP_BY_STEP(decay="chosen"), selection=SearchSpace()).plan(STEPS)
     fits = list(required_fits(plan))
     alone = 4 * 8 + 2 * 4 * 4 + 3 * 4 * 4
     assert len(fits) == alone - 3 * 4  # schedules with the same first rate share their first step
@@ -183,7 +182,7 @@ def test_search_tries_every_set_of_layers() -> None:
 
 
 def test_surgical_tuning_orders_layers_by_what_it_measured() -> None:
-    learner = taught(HistoryThenTune(layers="rgn"))
+    learner = taught(LayerwiseTuning(layers="rgn"))
     fits = list(required_fits(learner.plan(STEPS)))
     measured = next(fit_spec for fit_spec in fits if fit_spec.measurement and fit_spec.measurement.name == "rgn")
     outcome = learner.outcomes[measured.key]
@@ -193,12 +192,12 @@ def test_surgical_tuning_orders_layers_by_what_it_measured() -> None:
 
 
 def test_a_beam_keeps_several_models() -> None:
-    fits = list(required_fits(prepared(StepByStep(layers="search", beam=2), selection=FEW).plan(3)))
+    fits = list(required_fits(prepared(STEP_BY_STEP(layers="search", beam=2), selection=FEW).plan(3)))
     first, second = ([t for t in fits if t.train == (step,)] for step in (1, 2))
     assert len(first) == 2 * 7 * 2  # two survivors, seven sets of layers, two points
     assert len(second) == 2 * 7 * 2
     assert {t.start.rank for t in second if t.start} == {0, 1}
-    learner = taught(StepByStep(layers="fc", beam=2))
+    learner = taught(STEP_BY_STEP(layers="fc", beam=2))
     assert learner.n_steps_fitted == STEPS
 
 
@@ -208,9 +207,9 @@ def same_answers(one: PlannedLearner, other: PlannedLearner) -> bool:
 
 
 def test_a_frozen_joint_model_that_starts_from_history_is_fine_tuning() -> None:
-    fine = taught(HistoryThenTune())
-    joint = taught(HistoryThenTune(structure="separate", tied=False))
-    fresh = taught(HistoryThenTune(structure="separate", tied=False, ends="random"))
+    fine = taught(LayerwiseTuning())
+    joint = taught(LayerwiseTuning(structure="separate", tied=False))
+    fresh = taught(LayerwiseTuning(structure="separate", tied=False, ends="random"))
     assert same_answers(fine, joint)  # Table 15, and here to the last bit
     assert not same_answers(fine, fresh)
 
@@ -218,17 +217,17 @@ def test_a_frozen_joint_model_that_starts_from_history_is_fine_tuning() -> None:
 def test_a_frozen_joint_model_pulled_to_history_is_fine_tuning_pulled_to_it() -> None:
     selection = SearchSpace(lr=(3e-3, 1e-3), weight_decay=(1e-3, 0.1), dropout=(0.0,), epochs=2, batch=20)
     fine, joint = (
-        taught(HistoryThenTune(**said), selection=selection) for said in ({"penalty": "l2"}, {"structure": "separate"})
+        taught(LayerwiseTuning(**said), selection=selection) for said in ({"penalty": "l2"}, {"structure": "separate"})
     )
     assert same_answers(fine, joint)  # Table 15 again
-    assert not same_answers(fine, taught(HistoryThenTune(), selection=selection))
-    anchored = taught(HistoryThenTune(penalty="l2", from_initial=True), selection=selection)
+    assert not same_answers(fine, taught(LayerwiseTuning(), selection=selection))
+    anchored = taught(LayerwiseTuning(penalty="l2", from_initial=True), selection=selection)
     tuned = [fit_spec for fit_spec in required_fits(anchored.plan(STEPS)) if fit_spec.train == (3,)]
     assert {(fit_spec.weight_decay, fit_spec.penalty.weight) for fit_spec in tuned} == {(0.0, 1e-3), (0.0, 0.1)}
 
 
 def test_staged_tuning_is_held_to_the_model_before_the_step() -> None:
-    learner = taught(HistoryThenTune(layers="fc>all", penalty="l2"))
+    learner = taught(LayerwiseTuning(layers="fc>all", penalty="l2"))
     plan = learner.plan(STEPS)
     winner = learner.chosen(plan.best)
     assert winner.start is not None
@@ -239,7 +238,7 @@ def test_staged_tuning_is_held_to_the_model_before_the_step() -> None:
 
 
 def test_measured_layers_are_pulled_to_the_step_before_and_not_to_the_first() -> None:
-    learner = taught(StepByStep(layers="rgn", penalty="l2"))
+    learner = taught(STEP_BY_STEP(layers="rgn", penalty="l2"))
     winner = learner.chosen(learner.plan(STEPS).best)
     before = learner.outcome(learner.chosen(winner.start))  # type: ignore[arg-type]
     held_to = learner.outcome(winner)["start_weights"]
@@ -254,14 +253,14 @@ def test_the_same_budget_is_never_exceeded_by_a_grid() -> None:
 
 
 def test_schedules_hold_for_side_modules_too() -> None:
-    learner = prepared(StepByStep(structure="side-1", decay="linear"), ResFamily)
+    learner = prepared(STEP_BY_STEP(structure="side-1", decay="linear"), ResFamily)
     last = sorted({fit_spec.lr for fit_spec in learner.plan(STEPS).fits})
     assert last == pytest.approx([7e-5, 7e-4])
 
 
 def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
     for penalty, kept in (("fisher-all", 3), ("fisher", 1)):
-        learner = taught(StepByStep(penalty=penalty))
+        learner = taught(STEP_BY_STEP(penalty=penalty))
         fits = [fit_spec for fit_spec in required_fits(learner.plan(STEPS)) if fit_spec.measurement]
         assert [fit_spec.train for fit_spec in fits] == [(0,), (1,), (2,)]
         sums = []
@@ -277,20 +276,20 @@ def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        partial(HistoryThenTune, structure="side-1", ends="additive"),
-        partial(HistoryThenTune, structure="side-1", ends="random"),
-        partial(HistoryThenTune, structure="low-rank-add", rank=1),
-        partial(HistoryThenTune, structure="low-rank-multiply", rank=1),
-        partial(HistoryThenTune, layers="snr", penalty="fisher"),
-        partial(HistoryThenTune, layers="first-to-last", penalty="l1"),
-        partial(HistoryThenTune, history="weighted"),
-        partial(StepByStep, layers="fc:all:fc>all", decay="exponential"),
-        partial(StepByStep, penalty="fisher", reference_fisher=True),
-        partial(StepByStep, penalty="fisher", layers="fc>all"),
-        partial(StepByStep, layers="fc:rgn:all"),
-        partial(HistoryThenTune, layers="layer1,fc", moving_statistics=True),
-        partial(HistoryThenTune, structure="low-rank-add", rank=1, low_rank_start="reference"),
-        partial(StepByStep, structure="low-rank-add", rank=1),
+        partial(LayerwiseTuning, structure="side-1", ends="additive"),
+        partial(LayerwiseTuning, structure="side-1", ends="random"),
+        partial(LayerwiseTuning, structure="low-rank-add", rank=1),
+        partial(LayerwiseTuning, structure="low-rank-multiply", rank=1),
+        partial(LayerwiseTuning, layers="snr", penalty="fisher"),
+        partial(LayerwiseTuning, layers="first-to-last", penalty="l1"),
+        partial(LayerwiseTuning, history="weighted"),
+        partial(STEP_BY_STEP, layers="fc:all:fc>all", decay="exponential"),
+        partial(STEP_BY_STEP, penalty="fisher", reference_fisher=True),
+        partial(STEP_BY_STEP, penalty="fisher", layers="fc>all"),
+        partial(STEP_BY_STEP, layers="fc:rgn:all"),
+        partial(LayerwiseTuning, layers="layer1,fc", moving_statistics=True),
+        partial(LayerwiseTuning, structure="low-rank-add", rank=1, low_rank_start="reference"),
+        partial(STEP_BY_STEP, structure="low-rank-add", rank=1),
         partial(JointTraining, shared=("conv1",)),
         partial(JointTraining, structure="low-rank-add", rank=1),
     ],
@@ -304,7 +303,7 @@ def test_other_combinations_train_and_answer(make: Any) -> None:
 
 
 def test_history_that_is_only_an_anchor_starts_from_the_initial_weights() -> None:
-    learner = taught(HistoryThenTune(from_initial=True, penalty="l2"))
+    learner = taught(LayerwiseTuning(from_initial=True, penalty="l2"))
     (fit_spec, *_) = [t for t in required_fits(learner.plan(STEPS)) if t.train == (3,)]
     begun = learner.initial_network(fit_spec)
     first = learner._initial
@@ -312,7 +311,8 @@ def test_history_that_is_only_an_anchor_starts_from_the_initial_weights() -> Non
 
 
 @pytest.mark.parametrize(
-    "make", [HistoryThenTune, partial(HistoryThenTune, layers="fc>all"), StepByStep, AllSteps, FinalOnly, JointTraining]
+    "make",
+    [LayerwiseTuning, partial(LayerwiseTuning, layers="fc>all"), STEP_BY_STEP, AllSteps, FinalOnly, JointTraining],
 )
 def test_what_an_engine_hands_over_changes_nothing(make: Any) -> None:
     alone = taught(make())
@@ -330,7 +330,7 @@ def _whole(learner: PlannedLearner, key: str) -> bool:
 
 
 def test_an_account_names_the_winner_of_every_phase() -> None:
-    rows = taught(HistoryThenTune(layers="fc>all")).fit_table()
+    rows = taught(LayerwiseTuning(layers="fc>all")).fit_table()
     assert len(rows) == 3 * 2
     assert sum(row["picked"] for row in rows) == 3
     for train, layers in (("0,1,2", "all"), ("3", "fc"), ("3", "all")):
@@ -340,7 +340,7 @@ def test_an_account_names_the_winner_of_every_phase() -> None:
 
 
 def test_linear_probing_moves_nothing_but_the_head() -> None:
-    learner = taught(HistoryThenTune(layers="fc"))
+    learner = taught(LayerwiseTuning(layers="fc"))
     past = learner.network_of(next(t.start for t in learner.plan(STEPS).fits if t.start))
     before, after = past.state_dict(), learner.model.state_dict()
     moved = {name for name in after if not torch.equal(before[name], after[name])}
@@ -348,7 +348,7 @@ def test_linear_probing_moves_nothing_but_the_head() -> None:
 
 
 def test_side_modules_leave_the_old_network_as_it_was() -> None:
-    learner = taught(StepByStep(structure="side-1"), family=ResFamily)
+    learner = taught(STEP_BY_STEP(structure="side-1"), family=ResFamily)
     assert learner.model.steps == STEPS
     first = learner.network_of(next(iter(_walk(learner))))
     for name, value in first.state_dict().items():
@@ -386,9 +386,9 @@ def test_joint_models_are_as_far_apart_as_their_tie_allows(tie: float, closest: 
 @pytest.mark.parametrize(
     ("make", "family", "words"),
     [
-        (partial(HistoryThenTune, structure="side-block"), ConvFamily, "side block"),
-        (partial(HistoryThenTune, layers="layer9"), ConvFamily, "layer9"),
-        (partial(StepByStep, layers="fc:layer9:rgn"), ConvFamily, "layer9"),
+        (partial(LayerwiseTuning, structure="side-block"), ConvFamily, "side block"),
+        (partial(LayerwiseTuning, layers="layer9"), ConvFamily, "layer9"),
+        (partial(STEP_BY_STEP, layers="fc:layer9:rgn"), ConvFamily, "layer9"),
         (partial(JointTraining, shared=("head",)), ConvFamily, "head"),
     ],
 )
@@ -399,15 +399,15 @@ def test_what_cannot_be_built_is_refused_before_training(make: Any, family: Any,
 
 def test_settings_that_mean_nothing_together_are_refused() -> None:
     with pytest.raises(UserError, match="structure=side-1"):
-        HistoryThenTune(structure="side-1", layers="fc")
+        LayerwiseTuning(structure="side-1", layers="fc")
     with pytest.raises(UserError, match="beam"):
-        prepared(StepByStep(beam=0))
+        prepared(STEP_BY_STEP(beam=0))
     with pytest.raises(UserError, match="from_initial"):
-        HistoryThenTune(from_initial=True)
+        LayerwiseTuning(from_initial=True)
     with pytest.raises(UserError, match=r"irm_weight=-1\.0: should be greater than or equal to 0"):
-        prepared(HistoryThenTune(irm_weight=-1.0))
+        prepared(LayerwiseTuning(irm_weight=-1.0))
     with pytest.raises(UserError, match="use sft"):
-        prepared(HistoryThenTune(layers="fc:all:all")).plan(STEPS)
+        prepared(LayerwiseTuning(layers="fc:all:all")).plan(STEPS)
 
 
 def test_layers_need_names() -> None:

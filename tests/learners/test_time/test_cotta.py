@@ -133,7 +133,7 @@ def test_the_share_that_is_restored() -> None:
         CoTTA(lr=0.0, restore_probability=0.25), nn.Sequential(nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(108, 5))
     )
     learner._weights = [nn.Parameter(torch.ones(20_000))]
-    learner._source_weights = [nn.Parameter(torch.zeros(20_000))]
+    learner._initial_weights = [torch.zeros(20_000)]
     learner._update_teacher_and_restore()
     assert float(learner._weights[0].detach().mean()) == pytest.approx(0.75, abs=0.015)
 

@@ -80,7 +80,7 @@ def test_the_first_updates_are_those_done_by_hand() -> None:
     assert loss.dropped == [(6, 3, 0), (5, 1, 3), (4, 1, 4), (7, 0, 2)]
     learner = ready(ETA(lr=LR, entropy_fraction=SHARE, similarity_margin=MARGIN))
     must_agree(learner, FOUR, said, weights)
-    torch.testing.assert_close(learner.mean, loss.mean, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(learner.selection.mean, loss.mean, rtol=1e-4, atol=1e-6)
 
 
 def test_a_mean_over_the_batch_would_end_elsewhere() -> None:
@@ -96,11 +96,11 @@ def test_if_no_sample_is_kept_nothing_moves_but_the_clock(setting: dict[str, flo
     """Not even by momentum; with margin alone the first batch still counts, as there is no mean answer before it."""
     learner = ready(ETA(**{"lr": LR, "entropy_fraction": SHARE, "similarity_margin": MARGIN, **setting}))
     learner.answer(BATCHES[0])
-    before, mean, descent = weights_of(learner.model), learner.mean, learner.optim.state_dict()["state"]
+    before, mean, descent = weights_of(learner.model), learner.selection.mean, learner.optim.state_dict()["state"]
     speeds = [state["momentum_buffer"].clone() for state in descent.values()]
     learner.answer(BATCHES[1])
     assert far(before, weights_of(learner.model)) == 0
-    assert learner.mean is mean
+    assert learner.selection.mean is mean
     after = [state["momentum_buffer"] for state in learner.optim.state_dict()["state"].values()]
     assert all(torch.equal(a, b) for a, b in zip(speeds, after, strict=True))
     assert (mean is None) == ("entropy_fraction" in setting)
@@ -124,8 +124,8 @@ def test_the_defaults_are_those_of_the_study_and_depend_on_the_number_of_classes
     ):
         learner = EATA()
         learner.prepare(tiny(), Classification(tuple(str(k) for k in range(classes))))
-        assert (learner._similarity_margin, learner._penalty_weight) == (similarity_margin, penalty_weight)
-        assert learner._entropy_threshold == pytest.approx(0.4 * math.log(classes))
+        assert (learner.selection.margin, learner._penalty_weight) == (similarity_margin, penalty_weight)
+        assert learner.selection.max_entropy == pytest.approx(0.4 * math.log(classes))
     assert 0.4 * math.log(1000) == pytest.approx(2.763, abs=5e-4)
 
 

@@ -41,6 +41,18 @@ ModelName = Annotated[
 Predictions = Annotated[
     str | None, typer.Option(help="A column of logged predictions to watch instead of a model.", metavar="COLUMN")
 ]
+Probability = Annotated[
+    list[str] | None,
+    typer.Option(help="A column of logged class probabilities; several classes: one each.", metavar="COLUMN[=CLASS]"),
+]
+LabelTime = Annotated[
+    str | None, typer.Option(help="The column of the times at which labels became known.", metavar="COLUMN")
+]
+Delay = Annotated[str | None, typer.Option(help="How long after their rows labels are known, such as 60d.")]
+Sep = Annotated[str | None, typer.Option(help="Separator of columns in CSV files. [default: recognized]")]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of CSV files. [default: recognized]")]
+Decimal = Annotated[str | None, typer.Option(help="Decimal sign in CSV files. [default: recognized]")]
+DateFormat = Annotated[str | None, typer.Option(help="How times are written, as in an audit. [default: recognized]")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print alarms only.")]
 
 
@@ -52,11 +64,18 @@ def fit(
     output: WatchFile = Path("watch.json"),
     model: ModelName = "hist-gradient-boosting",
     predictions: Predictions = None,
+    probability: Probability = None,
     id: Id = None,
     features: Features = None,
     columns: Columns = None,
     task: TaskName = "auto",
     metric: MetricName = None,
+    label_time: LabelTime = None,
+    delay: Delay = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    date_format: DateFormat = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit a monitor on a reference: rows with labels on which the deployed model was trained."""
@@ -68,10 +87,17 @@ def fit(
         id=id,
         model=model,
         predictions=predictions,
+        probability=probability or (),
         features=features,
         columns=columns,
         task=task,
         metric=metric,
+        label_time=label_time,
+        delay=delay,
+        sep=sep,
+        encoding=encoding,
+        decimal=decimal,
+        date_format=date_format,
     )
     monitor.save(output)
     if not quiet:

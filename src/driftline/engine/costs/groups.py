@@ -9,7 +9,7 @@ from driftline.engine.build import DatasetCache, build_scenario, stream_for
 from driftline.engine.stages import Fit, Stage
 from driftline.learners.fit_plan import FitSpec
 from driftline.spec.job import Job
-from driftline.spec.settings import learner_class
+from driftline.spec.methods import method_facts
 
 
 class StageGrouper:
@@ -27,7 +27,7 @@ class StageGrouper:
     def step_sizes(self, job: Job) -> tuple[int, ...]:
         """Return the number of samples in each step of a job's stream."""
         parts = job.model_dump(mode="json", include={"benchmark", "options", "data"})
-        key = json.dumps([parts, learner_class(job.method.name).is_oracle], sort_keys=True)
+        key = json.dumps([parts, method_facts(job.method.name).is_oracle], sort_keys=True)
         if key not in self._sizes:
             stream = stream_for(job, build_scenario(job, self._datasets)[1])
             self._sizes[key] = tuple(len(stream[t].samples) for t in range(len(stream)))

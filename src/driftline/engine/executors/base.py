@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from driftline.engine.executors.process import out_of_memory
-from driftline.engine.stages import Stage, StageContext
+from driftline.engine.stages import Pretrain, Stage, StageContext
 from driftline.engine.stages.search_round import NO_MEMORY
 from driftline.errors import DiskError, InputsChanged, UserError
 from driftline.store.store import Store
 from driftline.types import OnProgress
 
-MEMORY_HINT = (
-    "Use --set device.checkpoint_activations=true, --set device.micro_batch=16, a smaller batch or network, or "
-    "--precision bfloat16"
-)
+MICRO_BATCH = 16
+"""Proposed for a network whose batch does not fit into memory."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +93,29 @@ def attempt(stage: Stage, context: StageContext) -> bool:
     except DiskError:
         raise  # the reason could not be written either
     except Exception as error:
-        name = NO_MEMORY[0] if out_of_memory(error) else type(error).__name__
-        reason = str(error) if isinstance(error, UserError) else f"{name}: {error}"
-        if name == NO_MEMORY[0]:
-            reason += f". {MEMORY_HINT}"
+        if out_of_memory(error):
+            reason = _memory_reason(stage, error)
+        else:
+            reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         record_failure(stage, store, reason, "" if isinstance(error, InputsChanged) else traceback.format_exc())
         raise StageFailed(reason) from error
+
+
+def _memory_reason(stage: Stage, error: Exception) -> str:
+    """Return what was too large and the settings to change; torch's own advice is in the traceback."""
+    said = ". ".join(str(error).split(". ")[:2]).rstrip(".")
+    settings = f"{_smaller_batch(stage)}, --set device.checkpoint_activations=true, --precision bfloat16"
+    return f"{NO_MEMORY[0]}: {said}. Use {settings} or a smaller network"
+
+
+def _smaller_batch(stage: Stage) -> str:
+    """Return the setting that halves the samples in memory; methods that train on labels can accumulate gradients."""
+    job = stage.job
+    batch = job.options.get("batch")
+    if batch is not None and not isinstance(stage, Pretrain):
+        return f"--set {job.benchmark}.batch={max(batch // 2, 1)}"
+    half = job.device.micro_batch // 2 if job.device.micro_batch else MICRO_BATCH
+    return f"--set device.micro_batch={max(half, 1)}"
 
 
 def record_failure(stage: Stage, store: Store, reason: str, details: str = "") -> None:

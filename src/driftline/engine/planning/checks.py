@@ -17,10 +17,10 @@ from driftline.engine.stages.fit import plannable_fits
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.fit_plan import FitSpec
-from driftline.learners.supervised.base import CumulativeLearner
+from driftline.learners.supervised.base import TRAINING_SETTINGS
 from driftline.spec import Spec
 from driftline.spec.job import Job
-from driftline.spec.settings import learner_class
+from driftline.spec.methods import learner_class, method_facts, required_reveal
 from driftline.tasks import TextToText
 from driftline.training.model import as_model
 from driftline.types import Network, Reveal, Settings, Stream, take_rows
@@ -29,11 +29,11 @@ from driftline.types import Network, Reveal, Settings, Stream, take_rows
 def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, finished: set[str]) -> dict[str, list[FitSpec]]:
     """Build the first job of each method, and return the fits that each plans; they are the same for all seeds.
 
-    Methods that are `finished` have run before, and are built only if they plan fits.
+    Methods that are `finished` have run before: they are not built, and their fits are not needed.
     """
     fit_specs: dict[str, list[FitSpec]] = {}
     for job, method in zip(jobs, spec.methods, strict=True):
-        if job.label in finished and not learner_class(job.method.name).plans_fits:
+        if job.label in finished:
             fit_specs[job.label] = []
         else:
             fit_specs[job.label] = _check_method(job, method.settings, datasets)
@@ -45,7 +45,7 @@ def _check_method(job: Job, given: Settings, datasets: DatasetCache) -> list[Fit
     model = build_model(job, dataset)
     _check_output(job, model, dataset)
     _check_network(job, model, dataset)
-    _check_budget(job, model)
+    _check_budget(job, model, scenario)
     _check_delay(job.reveal.delay, stream_for(job, scenario))
     _check_unused(job, model, given)
     _check_trained(job, model, scenario)
@@ -89,13 +89,13 @@ def _check_network(job: Job, model: Network, dataset: Dataset) -> None:
         )
 
 
-def _check_budget(job: Job, model: Network) -> None:
+def _check_budget(job: Job, model: Network, scenario: Scenario) -> None:
     """Refuse a budget of compute for a method whose compute is not counted, or not its own."""
     if job.budget_macs is None:
         return
     if not as_model(model).is_network:
         raise UserError(f"budget_macs: the compute of {job.model.display_name} is not counted; use a network")
-    if learner_class(job.method.name).plans_fits:
+    if method_facts(job.method.name).plans_fits and scenario.evaluated_at_end:
         raise UserError(
             f"budget_macs: {job.method.display_name} trains in fits that methods share, which no budget can cut; set "
             "epochs and the grid of the benchmark instead, or leave it out"
@@ -129,7 +129,7 @@ def _check_batch(job: Job, learner: Learner, stream: Stream) -> None:
 
 def _check_unused(job: Job, model: Network, given: Settings) -> None:
     """Refuse settings of gradient training for a model that is not trained by gradients."""
-    unused = sorted(set(given) & set(CumulativeLearner.__dataclass_fields__)) if not as_model(model).is_network else []
+    unused = sorted(set(given) & TRAINING_SETTINGS) if not as_model(model).is_network else []
     if unused:
         raise UserError(
             f"{job.method.display_name}.{unused[0]} has no effect: {job.model.display_name} is not trained by gradients"
@@ -139,7 +139,7 @@ def _check_unused(job: Job, model: Network, given: Settings) -> None:
 def _check_trained(job: Job, model: Network, scenario: Scenario) -> None:
     """Refuse a method that would keep random weights: it never sees a label, or never trains the features."""
     method = learner_class(job.method.name)
-    unlabeled = method.required_reveal(job.method.settings) is Reveal.INPUTS
+    unlabeled = required_reveal(job.method.name, job.method.settings) is Reveal.INPUTS
     if not (unlabeled or (method.frozen_features and _has_hidden_weights(model))):
         return
     adapter = as_model(model)

@@ -33,11 +33,11 @@ from driftline.seeds import first_seeds
 from driftline.spec import Spec, parse
 from driftline.spec.job import BudgetMacs
 from driftline.spec.keys import stable_hash
+from driftline.spec.methods import method_facts, required_reveal
 from driftline.spec.settings import (
     Choice,
     FrozenModel,
     display_name,
-    learner_class,
     listed,
     validate,
     with_defaults,
@@ -197,10 +197,10 @@ def column_with_defaults(benchmark: str, column: Settings) -> JsonObject:
 
 def with_column_settings(method: Choice, settings: Mapping[str, Settings], quick: Mapping[str, float]) -> Choice:
     """Return a method with a column's settings where it has none of its own; a wrapped method gets them too."""
-    learner = learner_class(method.name)
-    common = {setting: quick[key] for setting, key in learner.quick.items() if key in quick}
+    facts = method_facts(method.name)
+    common = {setting: quick[key] for setting, key in facts.quick.items() if key in quick}
     merged = {**common, **settings.get(method.name, {}), **method.settings}
-    if (name := learner.wraps(merged)) is not None:
+    if (name := facts.wrapped(merged)) is not None:
         inner = with_column_settings(Choice(name=name, settings=merged.get("options") or {}), settings, quick)
         merged = {**merged, "options": inner.settings} if inner.settings else merged
     return Choice(name=method.name, settings=merged)
@@ -229,7 +229,7 @@ def _plan_cell(
 ) -> tuple[MatrixCell, Plan | None]:
     spec = matrix.spec(benchmark, method)
     suited = spec.methods[0]
-    needs = learner_class(suited.name).required_reveal(suited.settings)
+    needs = required_reveal(suited.name, suited.settings)
     cell = MatrixCell(benchmark, display_name(method), label=display_name(suited), uses=str(needs.name).lower())
     try:
         planned = plan(spec, datasets)

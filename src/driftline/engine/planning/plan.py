@@ -16,7 +16,8 @@ from driftline.learners.fit_plan import FitSpec
 from driftline.spec import Spec
 from driftline.spec.job import Job
 from driftline.spec.keys import file_hashes, fit_key, pretrain_key, run_key
-from driftline.spec.settings import learner_class, with_defaults
+from driftline.spec.methods import method_facts
+from driftline.spec.settings import with_defaults
 
 NAMED = 5
 """Left-out periods that a note names."""
@@ -93,7 +94,7 @@ def plan(
 
 def _fits(job: Job, fit_specs: list[FitSpec], fingerprint: str, files: Mapping[str, str]) -> Iterator[Fit]:
     """Yield the fits of a run, each after those it starts from and those that these started from."""
-    privileged = learner_class(job.method.name).is_oracle
+    privileged = method_facts(job.method.name).is_oracle
     with_starts: dict[str, tuple[str, ...]] = {}
     for fit_spec in fit_specs:
         starts = fit_spec.start.phase.fits if fit_spec.start else ()

@@ -23,7 +23,7 @@ from driftline.record.card import (
 from driftline.record.recorder import TABLES
 from driftline.spec.job import Job
 from driftline.spec.keys import file_hashes, package_versions, run_revisions, score_revisions, sources_hash
-from driftline.spec.settings import learner_class
+from driftline.spec.methods import method_facts, required_reveal
 from driftline.types import JsonObject
 from driftline.version import __version__
 
@@ -54,7 +54,7 @@ def build(
     card = Card(
         key=key,
         label=job.label,
-        role=learner_class(job.method.name).role,
+        role=method_facts(job.method.name).role,
         run=RunSettings.model_validate(job.content()),
         question=benchmark.question,
         paper=benchmark.paper,
@@ -93,7 +93,7 @@ def _protocol(job: Job, benchmark: Benchmark, scenario: Scenario, selection: Jso
         "label_delay_steps": job.reveal.delay,
         "labels_per_step": job.reveal.budget or "all",
         "labels_missing": job.reveal.missing,
-        "required_reveal": learner_class(job.method.name).required_reveal(job.method.settings).name.lower(),
+        "required_reveal": required_reveal(job.method.name, job.method.settings).name.lower(),
         "reset_policy": "none",
         "normalisation": "inside the model; estimated from its own training data",
         "seeds": f"named children of {job.seed}: split or sequence, init, learner, budget, bootstrap",

@@ -23,7 +23,7 @@ from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.spec.job import Job
 from driftline.spec.keys import fit_key
-from driftline.spec.settings import learner_class
+from driftline.spec.methods import method_facts
 from driftline.store.store import Store
 from driftline.types import Answers, Reveal, Stream, TrainingRound
 
@@ -53,7 +53,7 @@ class Fit(Stage):
         return self.starts
 
     def current_key(self, fingerprint: str) -> str:
-        return fit_key(self.job, fingerprint, self.fit_spec, learner_class(self.job.method.name).is_oracle)
+        return fit_key(self.job, fingerprint, self.fit_spec, method_facts(self.job.method.name).is_oracle)
 
     def cost_key(self, workload: Workload) -> str:
         fit_spec, sizes = workload.fit_spec(self.fit_spec), workload.step_sizes(self.job)
@@ -95,7 +95,7 @@ def plannable_fits(learner: Learner, job: Job, scenario: Scenario) -> list[FitSp
 
 def training_rounds(job: Job, dataset: Dataset, scenario: Scenario, datasets: DatasetCache) -> list[TrainingRound]:
     """Return the inputs and labels that a learner is given along the stream of a job."""
-    key = fit_key(job, dataset.fingerprint, "", learner_class(job.method.name).is_oracle)
+    key = fit_key(job, dataset.fingerprint, "", method_facts(job.method.name).is_oracle)
     return datasets.training_rounds(key, lambda: _revealed(stream_for(job, scenario), job, dataset))
 
 
@@ -109,7 +109,7 @@ def _revealed(stream: Stream, job: Job, dataset: Dataset) -> list[TrainingRound]
 def recall(job: Job, fingerprint: str, store: Store, meter: MacCounter | None) -> Recall:
     """Return a function that looks up finished fits; with a meter, it counts their MACs as the learner's, once."""
     counted: set[str] = set()
-    privileged = learner_class(job.method.name).is_oracle
+    privileged = method_facts(job.method.name).is_oracle
 
     def look_up(fit_spec: str, whole: bool) -> Outcome | None:
         path = store.stage_path(fit_key(job, fingerprint, fit_spec, privileged))

@@ -22,7 +22,7 @@ from driftline.record.card import CARD
 from driftline.record.run import RUNTIME, Run
 from driftline.revisions import changed_scores
 from driftline.spec.keys import run_key
-from driftline.spec.settings import learner_class
+from driftline.spec.methods import method_facts
 from driftline.store.store import Store
 
 
@@ -60,7 +60,7 @@ class StreamRun(Stage):
         options = {name: value for name, value in self.job.options.items() if name not in free_options}
         candidate = self.job.search.candidates[0] if self.job.search else {}
         settings = {**self.job.method.settings, **candidate}
-        cost_free = serialization.declared(learner_class(self.job.method.name), "cost_free")
+        cost_free = method_facts(self.job.method.name).cost_free
         free = [name for name in settings if name in cost_free and isinstance(settings[name], int | float)]
         settings = {name: value for name, value in settings.items() if name not in free}
         return cost_text("run", parts, options, self.job.method.name, settings)

@@ -17,36 +17,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from driftline.learners.domain_generalization.base import DomainGeneralizationLearner
-from driftline.learners.domain_generalization.windows import GroupedBatch
+from driftline.learners.domain_generalization.windows import GroupedBatch, grouped_batches, sliding_windows
+from driftline.learners.settings import Count
+from driftline.learners.supervised.base import Start, SupervisedLearner
 from driftline.registry import register
+from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training.fit import optimizer_step
 from driftline.training.objectives import risks, update_group_weights, weighted_group_loss
 from driftline.types import Inputs, Network, Samples, Targets
 
 
 @register("method", "groupdro-t")
 @dataclass
-class GroupDROT(DomainGeneralizationLearner):
+class GroupDROT(SupervisedLearner):
     """GroupDRO-T: sum of q_g * loss_g, where q_g grows as exp(eta * loss_g).
 
     A fresh start begins with equal weights. A warm start keeps them: a new window enters with the mean weight.
     """
 
+    start: Start = "fresh"  # start of each training: the initial weights, or the previous ones
+    groups: Count = 10  # windows in a mini-batch
+    window: Count = 5  # periods in a window
     eta: float = 0.01  # step size of the weights of windows
+
+    requires = "network"
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.q = torch.zeros(0, dtype=torch.float64)
 
-    def train(self, x: Inputs, y: Targets) -> None:
-        n = len(self.windows())
+    def learn(self, x: Inputs, y: Targets) -> None:
+        self.learn_cumulative(x, y)
+
+    def fit_round(self, x: Inputs, y: np.ndarray, updates: int, batch: int, seed: Seed) -> None:
+        windows = sliding_windows([len(labels) for _, labels in self.history], self.window)
+        n = len(windows)
         known = self.q if self.training_rounds else self.q[:0]
         self.q = torch.cat([known * (len(known) / n), torch.full((n - len(known),), 1 / n, dtype=torch.float64)])
-        super().train(x, y)
+        batches = grouped_batches(self.model, x, y, windows, self.groups, updates, batch, seed, self.augment)
+        for grouped in batches:
+            optimizer_step(self.optim, self.group_loss(grouped))
 
     def group_loss(self, batch: GroupedBatch) -> Tensor:
         losses = risks(self._task, batch.groups(self.model(batch.x)))

@@ -9,7 +9,7 @@ example that generally does not belong to the period that was drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -85,22 +85,21 @@ def draw_grouped(
     return chosen, first[of_row] + (place * length[of_row]).long()
 
 
-def fit_grouped(
+def grouped_batches(
     model: torch.nn.Module,
     x: Inputs,
     y: np.ndarray,
-    update: Callable[[GroupedBatch], None],
-    *,
     windows: Sequence[range],
     groups: int,
     updates: int,
     batch: int,
     seed: Seed,
-    augment: str = "none",
-) -> None:
-    """Make `updates` updates on mini-batches of `batch` rows from `groups` windows, or from all if there are fewer.
+    augment: str,
+) -> Iterator[GroupedBatch]:
+    """Yield `updates` mini-batches of `batch` rows from `groups` windows, or from all if there are fewer.
 
-    An update never draws a window twice: two samples of one domain do not show how domains differ.
+    A mini-batch never has a window twice: two samples of one domain do not show how domains differ. One window only,
+    as in the first periods, leaves nothing to compare. The network is in training mode meanwhile.
     """
     inputs, targets = training_tensors(model, x, y)
     inputs = augmented(inputs, augment, seed)
@@ -110,4 +109,4 @@ def fit_grouped(
         for chosen, rows in zip(*drawn, strict=True):
             if is_spent(model):
                 break
-            update(GroupedBatch(to_float_batch(inputs[rows]), targets[rows], chosen, shares))
+            yield GroupedBatch(to_float_batch(inputs[rows]), targets[rows], chosen, shares)

@@ -6,45 +6,47 @@ left-over batch is trained on too, and layers that are not trained stay in evalu
 
 The label space grows: a class enters the answers with the first training that has it. Until then its row of the last
 layer is zero and takes part neither in the answers nor in the loss.
-
-A method decides when to train: `should_train`. There are three schedules. A method that overrides it returns from
-`labels_until_training` a lower bound on the labels until then, so that inputs can be answered together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from driftline.device import to_device
+from driftline.device import to_device, to_numpy
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.buffers import FullBuffer
-from driftline.learners.settings import BelowOne, Count, CountOrZero, NonNegative, OptimizerName
+from driftline.learners.online.label_counter import LabelCounter, TrainSchedule
+from driftline.learners.settings import Augmentation, BelowOne, Count, CountOrZero, NonNegative, OptimizerName
+from driftline.models.preprocessing import to_float_batch
 from driftline.reveal import LabelFeed
+from driftline.seeds import Seed
 from driftline.tasks import Classification, Task
+from driftline.training import profiling
+from driftline.training.augmentations import augmented
 from driftline.training.cached_features import classifier_layer
+from driftline.training.early_stopping import shuffled_batches
+from driftline.training.fit import descend_on, training_tensors
+from driftline.training.freezing import eval_frozen
+from driftline.training.mac_counter import is_spent
+from driftline.training.modes import training
 from driftline.training.optimizers import new_optimizer
 from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Inputs, JsonObject, Network, Samples, Targets, take_rows
 
-TrainSchedule = Literal["every", "doubling", "new-classes"]
-
 
 @dataclass
 class OnlineLearner(Learner):
-    """A learner that stores every labelled sample and trains on all of them at intervals.
+    """A learner that stores every labelled sample and trains a network on all of them at intervals.
 
     The defaults are NED's for fine-tuning except `train_every`: its 5,000 are for streams of 90,000 samples.
-
-    `schedule`: train every `train_every` labels; or after `train_every`, twice and four times as many; or after
-    `train_every` labels of classes that it was never trained on. With 0 it never trains.
     """
 
     train_every: CountOrZero = 250  # labels between trainings; 0: never
@@ -57,18 +59,16 @@ class OnlineLearner(Learner):
     schedule: TrainSchedule = "every"
     """Every `train_every` labels; after 1, 2 and 4 times as many; or after as many of untrained classes."""
     pretraining: str | JsonObject = "supervised"  # how its model was trained on upstream samples
+    augment: Augmentation = "none"  # augmentation of training images; NED: crop-flip
 
     requires = "network"
     quick: ClassVar[Mapping[str, str]] = {"train_every": "train_every"}
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        if not isinstance(task, Classification):
-            raise UserError(f"{type(self).__name__} needs a classification task")
+        check_classification(self, task)
         self.buffer = FullBuffer()
-        self.n_labels = 0  # labels so far
-        self.n_labels_at_training = 0  # labels at the latest training
-        self.n_new_class_labels = 0  # labels since then of classes it was never trained on
+        self.labels = LabelCounter(self.train_every, self.schedule)
         self.training_rounds = 0
         self.known_classes = np.zeros(task.width, bool)  # the classes that its last layer knows
         if upstream is not None:
@@ -76,28 +76,19 @@ class OnlineLearner(Learner):
         elif torch_model(model).is_pretrained:
             self.known_classes[:] = True
         zero_rows(classifier_layer(model), ~self.known_classes)
-
-    def new_optimizer(self, weights: Iterable[Tensor | JsonObject]) -> torch.optim.Optimizer:
-        """Return an optimizer of these weights, or groups of them, that is kept between trainings."""
-        return new_optimizer(
-            self.optimizer, weights, lr=self.lr, weight_decay=self.weight_decay, momentum=self.momentum
+        self.known_classes &= initialized_rows(classifier_layer(model))
+        decay, momentum = self.weight_decay, self.momentum
+        self.optim = new_optimizer(
+            self.optimizer, self.trainable_parameters(), lr=self.lr, weight_decay=decay, momentum=momentum
         )
 
-    def should_train(self) -> bool:
-        """Return whether training is due."""
-        return self.train_every > 0 and self.labels_until_training() <= 0
+    def trainable_parameters(self) -> list[nn.Parameter] | list[JsonObject]:
+        """Return the parameters to train, or groups of them with their own learning rates."""
+        return list(self.model.parameters())
 
     def labels_until_training(self) -> int:
-        """Return a lower bound on the number of labels until the next training; 1 if unknown."""
-        if self.train_every == 0:
-            return 1 << 62
-        if self.schedule == "new-classes":
-            return self.train_every - self.n_new_class_labels
-        return (
-            self.n_labels_at_training + self.train_every
-            if self.schedule == "every"
-            else max(self.train_every, 2 * self.n_labels_at_training)
-        ) - self.n_labels
+        """Return a lower bound on the number of labels until the next training; it is due at 0."""
+        return self.labels.until_training()
 
     def learn(self, x: Inputs, y: Targets) -> None:
         for k in range(len(y)):  # labels that arrive together are learned one by one
@@ -105,20 +96,40 @@ class OnlineLearner(Learner):
 
     def learn_one(self, x: Inputs, y: np.ndarray) -> None:
         """Store one labelled sample; train if it is due."""
-        self.n_labels += 1
+        self.labels.add(new_class=not self.known_classes[y[0]])
         if self.train_every == 0:
             return
         self.buffer.add(x, y)
-        self.n_new_class_labels += int(not self.known_classes[y[0]])
-        if self.should_train():
+        if self.labels_until_training() <= 0:
             self.known_classes[self.buffer.y] = True
             self.train_on_buffer()
             self.training_rounds += 1
-            self.n_labels_at_training, self.n_new_class_labels = self.n_labels, 0
+            self.labels.restart()
 
     def train_on_buffer(self) -> None:
         """Train on the stored samples."""
-        raise NotImplementedError
+        inputs, targets = training_tensors(self.model, self.buffer.x, self.buffer.y)
+        for epoch in profiling.sample(range(self.epochs)):
+            self.train_epoch(inputs, targets, self.seed.child("lesson", self.training_rounds, epoch))
+
+    def train_epoch(self, inputs: Tensor, targets: Tensor, seed: Seed) -> None:
+        """Train for one epoch."""
+        inputs = augmented(inputs, self.augment, seed)
+        with training(self.model, seed.child("noise")):
+            eval_frozen(self.model)
+            for rows in profiling.sample(shuffled_batches(len(targets), self.batch, seed.child("order"))):
+                if is_spent(self.model):
+                    return
+                x, y = to_float_batch(inputs[rows]), targets[rows]
+                descend_on(self.optim, self.model, self.training_loss, x, y)
+
+    def training_loss(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of a mini-batch."""
+        return self.loss(self.model(x), y)
+
+    def loss(self, logits: Tensor, y: Tensor) -> Tensor:
+        """Return the mean cross-entropy over the known classes."""
+        return known_class_loss(logits, y, self.known_classes)
 
     def logits(self, x: Inputs) -> np.ndarray:
         """Return raw outputs for all classes, known or not."""
@@ -145,10 +156,17 @@ class OnlineLearner(Learner):
             at += n_ahead
         return Answers.concat(given)
 
-    def loss(self, logits: Tensor, y: Tensor) -> Tensor:
-        """Return the mean cross-entropy over the known classes."""
-        unknown = to_device(torch.from_numpy(~self.known_classes))
-        return cross_entropy(logits.masked_fill(unknown, -torch.inf), y.long())
+
+def check_classification(learner: Learner, task: Task) -> None:
+    """Refuse a task without classes."""
+    if not isinstance(task, Classification):
+        raise UserError(f"{type(learner).__name__} needs a classification task")
+
+
+def known_class_loss(logits: Tensor, y: Tensor, known: np.ndarray) -> Tensor:
+    """Return the mean cross-entropy over the known classes."""
+    unknown = to_device(torch.from_numpy(~known))
+    return cross_entropy(logits.masked_fill(unknown, -torch.inf), y.long())
 
 
 def mask_unknown(logits: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -168,3 +186,8 @@ def zero_rows(layer: nn.Linear, rows: np.ndarray) -> None:
         layer.weight[torch.from_numpy(rows)] = 0
         if layer.bias is not None:
             layer.bias[torch.from_numpy(rows)] = 0
+
+
+def initialized_rows(layer: nn.Linear) -> np.ndarray:
+    """Return which rows of a last layer are not zero; pretraining that does not use it leaves zeros."""
+    return to_numpy(layer.weight.detach().ne(0).any(dim=1))

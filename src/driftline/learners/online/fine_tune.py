@@ -7,20 +7,23 @@ which runs frozen layers in training mode, so that their batch norm moves. Here 
 With one layer and without `augment` the memory holds features instead of inputs: they cannot change any more, and are
 the ones that were computed to answer. Training then costs the last layer alone, forward once and backward twice; the
 saved passes through the frozen layers are counted separately.
+
+MAML (Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", ICML 2017) is the same with a
+network that was meta-trained for it (`pretraining.maml`). In NED, Table 1, it costs as much as the last layer's tuning.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
+from torch import nn
 
 from driftline.device import to_device, to_numpy
 from driftline.learners.online.base import OnlineLearner
-from driftline.learners.online.standard_training import StandardTraining
-from driftline.learners.settings import Count, NonNegative
+from driftline.learners.settings import Count
 from driftline.registry import register
 from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.seeds import Seed
@@ -42,10 +45,9 @@ from driftline.types import Answers, Inputs, Network, Samples, Targets, take_row
 
 @register("method", "fine-tune")
 @dataclass
-class FineTuneLastLayers(StandardTraining):
+class FineTuneLastLayers(OnlineLearner):
     """Fine-tuning of the last `n_layers` layers with weights; 1 is the last linear layer, on cached features."""
 
-    lr: NonNegative = 0.1
     n_layers: Count = 1  # number of last layers to train
 
     transient = frozenset({"_caches_features", "_macs_per_sample"})
@@ -57,7 +59,7 @@ class FineTuneLastLayers(StandardTraining):
         self.last_revealed = -1  # the position of the latest label
         self._macs_per_sample = 0  # what a pass of the network costs
 
-    def trainable_parameters(self) -> list[Any]:
+    def trainable_parameters(self) -> list[nn.Parameter]:
         return freeze_except(self.model, last_layers(self.model, self.n_layers))
 
     def features_and_logits(self, x: Inputs) -> tuple[np.ndarray, np.ndarray]:
@@ -119,3 +121,6 @@ class FineTuneLastLayers(StandardTraining):
             optimizer_step(self.optim, self.loss(head(features[rows]), targets[rows]))
             cost = len(rows) * head.weight.numel()
             meter.add(forward=cost, backward=2 * cost, saved=len(rows) * (self._macs_per_sample - head.weight.numel()))
+
+
+register("method", "maml")(partial(FineTuneLastLayers, pretraining="maml"))

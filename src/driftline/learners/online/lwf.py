@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, softmax
 
-from driftline.learners.online.standard_training import StandardTraining
-from driftline.learners.settings import Positive
+from driftline.learners.online.base import OnlineLearner
+from driftline.learners.settings import NonNegative, Positive
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.fit import fit_input_scaling
@@ -30,9 +30,10 @@ from driftline.types import Network, Samples
 
 @register("method", "lwf")
 @dataclass
-class LwF(StandardTraining):
+class LwF(OnlineLearner):
     """LwF: cross-entropy plus distillation from the network as it was before the stream."""
 
+    lr: NonNegative = 0.01
     distillation_weight: float = 1.0  # weight of distillation; cross-entropy has 1
     temperature: Positive = 2.0  # temperature of distillation
 

@@ -22,7 +22,6 @@ as the pretrained ones, for novel classes at random.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +29,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize, softmax
 
 from driftline.device import place, to_device, to_numpy
-from driftline.learners.online.standard_training import StandardTraining
+from driftline.learners.online.base import OnlineLearner
 from driftline.learners.settings import Count, NonNegative, Positive, check_settings
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -39,14 +38,14 @@ from driftline.training.cached_features import classifier_layer, extract_feature
 from driftline.training.fit import fit_input_scaling
 from driftline.training.mac_counter import mac_counter_of
 from driftline.training.torch_model import torch_model
-from driftline.types import Inputs, Network, Samples
+from driftline.types import Inputs, JsonObject, Network, Samples
 
 MIN_DISTANCE = 1e-6  # a sample that is its class's centroid is not infinitely reachable
 
 
 @register("method", "oltr")
 @dataclass
-class OLTR(StandardTraining):
+class OLTR(OnlineLearner):
     """OLTR: features enriched by a memory of class centroids, with a cosine classifier."""
 
     lr: NonNegative = 0.1  # learning rate of the classifier and the memory
@@ -62,18 +61,16 @@ class OLTR(StandardTraining):
         super().prepare(model, task, upstream)
         self.centroid_memory.draw_rows(~self.known_classes, self.seed.child("rows"))
 
-    def trainable_parameters(self) -> list[Any]:
+    def trainable_parameters(self) -> list[JsonObject]:
         features = {"params": list(self.model.parameters()), "lr": self.feature_lr}
         return [features, {"params": list(self.centroid_memory.parameters())}]
 
     def labels_until_training(self) -> int:
         if self.train_every == 0 or self.schedule != "every":
             return super().labels_until_training()
-        return (
-            self.n_labels_at_training
-            + (self.warmup_every if self.n_labels_at_training < self.warmup_labels else self.train_every)
-            - self.n_labels
-        )
+        at_training = self.labels.n_labels_at_training
+        every = self.warmup_every if at_training < self.warmup_labels else self.train_every
+        return at_training + every - self.labels.n_labels
 
     def train_on_buffer(self) -> None:
         fit_input_scaling(self.model, torch_model(self.model).encode(self.buffer.x))

@@ -40,7 +40,7 @@ class WeightImprinting(PrototypeLearner):
         self.add_head({"weight": torch.zeros(self.sums.shape), "scale": torch.tensor(self.scale)})
 
     def labels_until_training(self) -> int:
-        return max(super().labels_until_training(), self.imprint_only_labels - self.n_labels)
+        return max(super().labels_until_training(), self.imprint_only_labels - self.labels.n_labels)
 
     @property
     def uses_distance(self) -> bool:

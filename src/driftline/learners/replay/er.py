@@ -12,17 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
-from driftline.learners.buffers import Buffer, UniqueBuffer
 from driftline.learners.replay.base import RefinementLearner
+from driftline.learners.replay.memory import Pair, ReplayMemory, ReplayMode
 from driftline.learners.settings import Count, Fraction
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.types import Inputs, Network, Samples, Targets, concat_rows, take_rows
-
-Pair = tuple[Inputs, Targets]
+from driftline.types import Inputs, Network, Samples, Targets, take_rows
 
 
 @register("method", "er")
@@ -33,38 +30,22 @@ class ER(RefinementLearner):
     replay_every: Count = 1  # steps from one replay to the next; the first step never has one
     replay_size: Count = 32  # samples replayed at a time
     upstream_fraction: Fraction = 0.5  # share of replayed samples from upstream data; the others are earlier errors
-    replay_mode: Literal["mixed", "two-stage"] = "mixed"  # replay together with the errors, or before them
+    replay_mode: ReplayMode = "mixed"  # replay together with the errors, or before them
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        self.buffer = UniqueBuffer()
+        self.memory = ReplayMemory(upstream, self.replay_every, self.replay_size, self.upstream_fraction)
 
     def fine_tune(self, x: Inputs, y: Targets, seed: Seed) -> None:
-        old = self.replayed(x, y, seed.child("recall"))
-        if old and self.replay_mode == "two-stage":
-            self.train_epochs(*joined(old), seed.child("replay"))
-            old = []
-        self.train_epochs(*joined([(x, y), *old]), seed)
-        self.buffer.add(x, y)
+        self.memory.fine_tune(self, (x, y), self.replayed(seed.child("recall")), self.replay_mode, seed)
 
-    def replayed(self, x: Inputs, y: Targets, seed: Seed) -> list[Pair]:
-        """Return samples of each buffer to train on together with these errors; none if no replay is due."""
-        if self.training_rounds == 0 or self.training_rounds % self.replay_every:
-            return []
-        n_upstream = round(self.replay_size * self.upstream_fraction)
-        buffers = {"upstream": (self._upstream, n_upstream), "online": (self.buffer, self.replay_size - n_upstream)}
-        some = {name: (buffer, n) for name, (buffer, n) in buffers.items() if buffer is not None and len(buffer) and n}
-        return self.select(some, x, y, seed)
-
-    def select(self, buffers: dict[str, tuple[Buffer, int]], x: Inputs, y: Targets, seed: Seed) -> list[Pair]:
-        """Return n samples of each buffer, here at random."""
-        rows = {name: seed.child(name).numpy().permutation(len(buffer))[:n] for name, (buffer, n) in buffers.items()}
-        return [(take_rows(buffer.x, rows[name]), buffer.y[rows[name]]) for name, (buffer, _) in buffers.items()]
-
-
-def joined(pairs: list[Pair]) -> Pair:
-    """Return inputs and labels of all pairs."""
-    return concat_rows([x for x, _ in pairs]), concat_rows([y for _, y in pairs])
+    def replayed(self, seed: Seed) -> list[Pair]:
+        """Return random samples of each buffer; none if no replay is due."""
+        chosen = []
+        for name, (buffer, n) in self.memory.due(self.training_rounds).items():
+            rows = seed.child(name).numpy().permutation(len(buffer))[:n]
+            chosen.append((take_rows(buffer.x, rows), buffer.y[rows]))
+        return chosen
 
 
 register("method", "er+l2")(partial(ER, penalty="l2"))

@@ -23,9 +23,8 @@ from functools import partial
 import numpy as np
 from torch import nn
 
-from driftline.learners.buffers import Buffer
 from driftline.learners.replay.base import RefinementLearner
-from driftline.learners.replay.er import ER, Pair
+from driftline.learners.replay.memory import Pair, ReplayMemory, ReplayMode
 from driftline.learners.replay.selection import (
     NEEDS_CURRENT,
     NEEDS_VIRTUAL,
@@ -34,18 +33,23 @@ from driftline.learners.replay.selection import (
     per_sample_losses,
     rank_for_replay,
 )
-from driftline.learners.settings import Count, CountOrZero, NonNegative
+from driftline.learners.settings import Count, CountOrZero, Fraction, NonNegative
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training.mac_counter import mac_counter_of
 from driftline.types import Inputs, JsonObject, Network, Samples, Targets, take_rows
 
 
 @register("method", "mir")
 @dataclass
-class MIR(ER):
+class MIR(RefinementLearner):
     """Experience replay of the samples that interfere most with the latest errors."""
 
+    replay_every: Count = 1  # steps from one replay to the next; the first step never has one
+    replay_size: Count = 32  # samples replayed at a time
+    upstream_fraction: Fraction = 0.5  # share of replayed samples from upstream data; the others are earlier errors
+    replay_mode: ReplayMode = "mixed"  # replay together with the errors, or before them
     ranking: Ranking = "mir"  # by the increase of the loss through a virtual update, or by the loss itself
     n_candidates: Count = 256  # number of candidates from each buffer
     n_neighbors: CountOrZero = 0  # candidates are this many nearest samples of each error; 0: random ones
@@ -57,11 +61,18 @@ class MIR(ER):
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
+        self.memory = ReplayMemory(upstream, self.replay_every, self.replay_size, self.upstream_fraction)
         if self.n_neighbors:
             self._nearest_inputs = NearestInputs(None if upstream is None else upstream.x)
 
-    def select(self, buffers: dict[str, tuple[Buffer, int]], x: Inputs, y: Targets, seed: Seed) -> list[Pair]:
-        """Return the n samples of each buffer that rank first among its candidates."""
+    def fine_tune(self, x: Inputs, y: Targets, seed: Seed) -> None:
+        replayed = self.replayed(x, y, seed.child("recall"))
+        self.memory.fine_tune(self, (x, y), replayed, self.replay_mode, seed)
+
+    def replayed(self, x: Inputs, y: Targets, seed: Seed) -> list[Pair]:
+        """Return the samples of each buffer that rank first among its candidates; none if no replay is due."""
+        if not (buffers := self.memory.due(self.training_rounds)):
+            return []
         virtual = self.virtual_update(x, y, seed.child("virtual")) if self.ranking in NEEDS_VIRTUAL else None
         chosen = []
         for name, (buffer, n) in buffers.items():
@@ -69,7 +80,8 @@ class MIR(ER):
             rows = seed.child(name).numpy().permutation(np.arange(len(buffer)) if near is None else near)
             inputs, labels = take_rows(buffer.x, rows[: self.n_candidates]), buffer.y[rows[: self.n_candidates]]
             first = self.top_ranked(virtual, inputs, labels, n)
-            chosen.append((take_rows(inputs, first), labels[first]))
+            if len(first):
+                chosen.append((take_rows(inputs, first), labels[first]))
         return chosen
 
     def virtual_update(self, x: Inputs, y: Targets, seed: Seed) -> nn.Module:
@@ -85,11 +97,14 @@ class MIR(ER):
         return model
 
     def top_ranked(self, virtual: nn.Module | None, x: Inputs, y: Targets, n: int) -> np.ndarray:
-        """Return the rows of n candidates to replay; only losses that the ranking needs are computed."""
-        zeros = np.zeros(len(y))
-        before = per_sample_losses(self.model, self._task, x, y) if self.ranking in NEEDS_CURRENT else zeros
-        after = zeros if virtual is None else per_sample_losses(virtual, self._task, x, y)
-        return rank_for_replay(self.ranking, before, after, n)
+        """Return the rows of n candidates to replay; only losses that the ranking needs are computed.
+
+        Candidates that are not ranked before the compute of the run is spent are not replayed.
+        """
+        networks = [*([self.model] if self.ranking in NEEDS_CURRENT else []), *([] if virtual is None else [virtual])]
+        batch = 64 if mac_counter_of(self.model).allowance is None else self.batch
+        losses = per_sample_losses(networks, self._task, x, y, batch)
+        return rank_for_replay(self.ranking, losses[0], losses[-1], n)
 
 
 register("method", "mir+l2")(partial(MIR, penalty="l2"))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +22,7 @@ from driftline.learners.buffers import Buffer
 from driftline.models.preprocessing import to_float_batch
 from driftline.models.text.tfidf import ngrams
 from driftline.tasks import Task
+from driftline.training.mac_counter import is_spent
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, JsonObject, concat_rows, take_rows
@@ -33,15 +36,25 @@ NEEDS_CURRENT: tuple[Ranking, ...] = ("mir", "reverse", "before-loss")
 BUCKETS = 2**18  # columns that words are hashed to
 
 
-def per_sample_losses(model: nn.Module, task: Task, x: Inputs, y: np.ndarray, batch: int = 64) -> np.ndarray:
-    """Return the loss of each sample in evaluation mode; of several accepted answers the first counts."""
-    adapter, parts = torch_model(model), []
-    inputs, targets = adapter.encode(x), adapter.targets(task.targets(y))
-    with evaluating(model), torch.no_grad():
-        for rows in torch.arange(len(targets)).split(adapter.micro_batch or batch):
-            outputs = adapter.training_outputs(to_float_batch(inputs[rows]), targets[rows])
-            parts.append(task.loss(outputs, targets[rows]))
-    return to_numpy(torch.cat(parts))
+def per_sample_losses(networks: Sequence[nn.Module], task: Task, x: Inputs, y: np.ndarray, batch: int) -> np.ndarray:
+    """Return the loss of each sample in each of these copies of a network, in evaluation mode; a row per network.
+
+    Of several accepted answers the first counts. Samples after the point where the compute of the run is spent have
+    no losses: the result has fewer columns.
+    """
+    adapters = [torch_model(network) for network in networks]
+    inputs, targets = adapters[0].encode(x), adapters[0].targets(task.targets(y))
+    parts = [np.empty((len(networks), 0), np.float32)]
+    with torch.no_grad(), ExitStack() as stack:
+        for network in networks:
+            stack.enter_context(evaluating(network))
+        for rows in torch.arange(len(targets)).split(adapters[0].micro_batch or batch):
+            if is_spent(networks[0]):
+                break
+            features, labels = to_float_batch(inputs[rows]), targets[rows]
+            losses = [task.loss(adapter.training_outputs(features, labels), labels) for adapter in adapters]
+            parts.append(to_numpy(torch.stack(losses)))
+    return np.concatenate(parts, axis=1)
 
 
 def rank_for_replay(ranking: Ranking, before: np.ndarray, after: np.ndarray, n: int) -> np.ndarray:

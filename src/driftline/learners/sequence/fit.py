@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from driftline.training import profiling
 from driftline.training.augmentations import random_flip_rotate_translate
 from driftline.training.early_stopping import fit_with_early_stopping, infinite_batches, shuffled_batches
 from driftline.training.fit import fit_input_scaling, optimizer_step
+from driftline.training.mac_counter import is_spent
 from driftline.training.modes import training
 from driftline.training.objectives import Group
 from driftline.training.optimizers import new_optimizer
@@ -71,28 +73,43 @@ class FitRun:
             self.network,
             self.epoch,
             self.score,
-            epochs=self.selection.epochs,
+            epochs=self.epochs,
             patience=self.selection.patience,
             stopping=self.selection.stopping,
             report=report,
         )
         return {"score": best.score, "weights": best.weights, "epoch": best.epoch, "curve": best.curve}
 
+    @property
+    def epochs(self) -> int:
+        """The most epochs; the last of a number of updates may be shorter than the others."""
+        updates = self.selection.updates
+        return self.selection.epochs if updates is None else math.ceil(updates / self.updates_per_epoch)
+
+    def updates_in(self, epoch: int) -> int:
+        """Return the number of updates in an epoch, from 1."""
+        if self.selection.updates is None:
+            return self.updates_per_epoch
+        return min(self.updates_per_epoch, self.selection.updates - (epoch - 1) * self.updates_per_epoch)
+
     def epoch(self, number: int) -> None:
-        """Train for one epoch."""
+        """Train for one epoch, or as long as compute allows."""
         with training(self.network, self.seed.child("noise", number)):
             for groups in self.batches(number):
+                if is_spent(self.network):
+                    break
                 optimizer_step(self.optimizer, self.fit_spec.objective.loss(self.task, groups) + self.penalty())
 
     def _pooled_batches(self) -> Batches:
         """Return epochs of mini-batches drawn from all steps together."""
         x, y = concat_rows(list(self.inputs.values())), torch.cat(list(self.targets.values()))
         weights = self.fit_spec.objective.sample_weights([len(part) for part in self.targets.values()])
+        batch = self.selection.batch
+        self.updates_per_epoch = len(shuffled_batches(len(y), batch, self.seed))
 
         def epoch(number: int) -> Iterator[list[Group]]:
-            for rows in profiling.sample(
-                shuffled_batches(len(y), self.selection.batch, self.seed.child("epoch", number))
-            ):
+            batches = shuffled_batches(len(y), batch, self.seed.child("epoch", number))
+            for rows in profiling.sample(batches[: self.updates_in(number)]):
                 outputs = self.network(self.augmented(to_float_batch(x[rows])))
                 yield [Group(outputs, y[rows], None if weights is None else weights[rows])]
 
@@ -102,10 +119,10 @@ class FitRun:
         """Return epochs of mini-batches with one group per step, each passed alone: batch norm must not mix them."""
         sizes, batch = {t: len(y) for t, y in self.targets.items()}, self.selection.batch
         streams = {t: infinite_batches(n, batch, self.seed.child("lesson", t)) for t, n in sizes.items()}
-        updates = max(len(shuffled_batches(n, batch, self.seed)) for n in sizes.values())
+        self.updates_per_epoch = max(len(shuffled_batches(n, batch, self.seed)) for n in sizes.values())
 
         def epoch(number: int) -> Iterator[list[Group]]:
-            for _ in profiling.sample(range(updates)):
+            for _ in profiling.sample(range(self.updates_in(number))):
                 yield [self._group(t, next(rows), step) for step, (t, rows) in enumerate(streams.items())]
 
         return epoch

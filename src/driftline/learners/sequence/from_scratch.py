@@ -53,11 +53,14 @@ class FinalOnly(PlannedLearner):
 
 @register("method", "oracle")
 @dataclass
-class Oracle(FinalOnly):
+class Oracle(PlannedLearner):
     """Training on many more samples of the final step than other methods get."""
 
     is_oracle: ClassVar[bool] = True
     role: ClassVar[Role] = "upper-bound"
+
+    def plan(self, n_steps: int) -> SearchPhase:
+        return final_phase(n_steps, self.selection)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Base classes for supervised learners: on the labels of each delivery, or on all labels so far."""
+"""Base class for supervised learners: on the labels of each delivery, or on all labels so far."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from driftline.learners.base import Learner
 from driftline.learners.settings import Augmentation, BelowOne, Count, CountOrZero, NonNegative, OptimizerName, Positive
 from driftline.registry import register
+from driftline.seeds import Seed
 from driftline.tasks import Task, mean_loss
 from driftline.training.model import as_model
 from driftline.types import Inputs, Network, Samples, Targets, concat_rows
@@ -19,11 +20,15 @@ from driftline.types import Inputs, Network, Samples, Targets, concat_rows
 if TYPE_CHECKING:
     from torch import Tensor
 
+Start = Literal["fresh", "warm"]
+
 
 @register("pretraining", "supervised")
 @dataclass
 class SupervisedLearner(Learner):
     """A learner with an optimizer. The defaults are Wild-Time's for Yearbook under Eval-Stream.
+
+    A method trains in `learn`: on the new labels (`train`, `train_from_scratch`) or on all so far (`learn_cumulative`).
 
     With a scikit-learn estimator as the model these settings have no effect, and setting one is an error.
     """
@@ -40,12 +45,16 @@ class SupervisedLearner(Learner):
 
     quick: ClassVar[Mapping[str, str]] = {"updates": "updates"}
     budget_settings: ClassVar[frozenset[str]] = frozenset({"updates", "epochs", "batch"})
+    start = "fresh"
+    """Where a cumulative method starts each training: from the initial weights ("fresh"), or from the previous ones
+    ("warm", as Wild-Time's Eval-Stream does). A cumulative method has it as a setting."""
 
     transient = frozenset({"_initial_weights"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.training_rounds = 0
+        self.history: list[tuple[Inputs, np.ndarray]] = []
         if as_model(model).is_network:
             self._initial_weights = copy.deepcopy(model.state_dict())
             self.new_optimizer()
@@ -89,12 +98,15 @@ class SupervisedLearner(Learner):
         if not as_model(self.model).is_network:
             self.model.partial_fit(x, targets)
             return
+        updates, batch = self.round_size(len(targets))
+        self.fit_round(x, targets, updates, batch, self.seed.child("lesson", self.training_rounds))
+        self.end_round()
+
+    def fit_round(self, x: Inputs, y: np.ndarray, updates: int, batch: int, seed: Seed) -> None:
+        """Make the updates of a training round."""
         from driftline.training.fit import fit
 
-        seed = self.seed.child("lesson", self.training_rounds)
-        n, batch = self.round_size(len(targets))
-        fit(self.model, x, targets, self.update, updates=n, batch=batch, seed=seed, augment=self.augment)
-        self.end_round()
+        fit(self.model, x, y, self.update, updates=updates, batch=batch, seed=seed, augment=self.augment)
 
     def round_size(self, n: int) -> tuple[int, int]:
         """Return the number of updates of a training round on n samples, and the size of their mini-batches.
@@ -128,22 +140,8 @@ class SupervisedLearner(Learner):
         self.training_rounds = 0
         self.train(x, y)
 
-
-@dataclass
-class CumulativeLearner(SupervisedLearner):
-    """A learner that trains on all labels so far at each delivery; once, at the end, if it is evaluated only then.
-
-    `start`: from the initial weights each time ("fresh"), or from the previous ones ("warm", as Wild-Time's
-    Eval-Stream does).
-    """
-
-    start: Literal["fresh", "warm"] = "fresh"  # start of each training: the initial weights, or the previous ones
-
-    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
-        super().prepare(model, task, upstream)
-        self.history: list[tuple[Inputs, np.ndarray]] = []
-
-    def learn(self, x: Inputs, y: Targets) -> None:
+    def learn_cumulative(self, x: Inputs, y: Targets) -> None:
+        """Train on all labels so far; later, in `finish`, if the learner is evaluated only then."""
         self.history.append((x, y))
         if not self.evaluated_at_end:
             self.train_on_history()
@@ -159,3 +157,7 @@ class CumulativeLearner(SupervisedLearner):
             self.train(x, y)
         else:
             self.train_from_scratch(x, y)
+
+
+TRAINING_SETTINGS = frozenset({*SupervisedLearner.__dataclass_fields__, "start"})
+"""The settings that have no effect on a scikit-learn estimator."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from driftline.learners.supervised.base import CumulativeLearner, SupervisedLearner
+from driftline.learners.supervised.base import Start, SupervisedLearner
 from driftline.registry import register
 from driftline.types import Inputs, Targets
 
@@ -25,5 +25,10 @@ class ERM(SupervisedLearner):
 
 @register("method", "erm-all")
 @dataclass
-class ERMAll(CumulativeLearner):
+class ERMAll(SupervisedLearner):
     """ERM on all labels so far."""
+
+    start: Start = "fresh"  # start of each training: the initial weights, or the previous ones
+
+    def learn(self, x: Inputs, y: Targets) -> None:
+        self.learn_cumulative(x, y)

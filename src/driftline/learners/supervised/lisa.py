@@ -18,7 +18,7 @@ from torch import Tensor
 from driftline.device import to_device, to_numpy
 from driftline.errors import UserError
 from driftline.learners.settings import Positive
-from driftline.learners.supervised.base import CumulativeLearner
+from driftline.learners.supervised.base import Start, SupervisedLearner
 from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.tasks import Classification, Task
@@ -44,9 +44,10 @@ class RowsByLabel:
 
 @register("method", "lisa")
 @dataclass
-class LISA(CumulativeLearner):
+class LISA(SupervisedLearner):
     """LISA: loss of y on w * x + (1 - w) * x', where x' has the same label and w ~ Beta(alpha, alpha) per example."""
 
+    start: Start = "fresh"  # start of each training: the initial weights, or the previous ones
     alpha: Positive = 2.0  # parameter of the beta distribution of mixing weights
 
     requires = "network"
@@ -57,6 +58,9 @@ class LISA(CumulativeLearner):
         if not isinstance(task, Classification):
             raise UserError("lisa mixes examples of the same class, and this task has no classes: use mixup")
         super().prepare(model, task, upstream)
+
+    def learn(self, x: Inputs, y: Targets) -> None:
+        self.learn_cumulative(x, y)
 
     def train(self, x: Inputs, y: Targets) -> None:
         seed = self.seed.child("lesson", self.training_rounds, "mixing")

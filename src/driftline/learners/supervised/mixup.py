@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from driftline.learners.settings import Positive
-from driftline.learners.supervised.base import CumulativeLearner
+from driftline.learners.supervised.base import Start, SupervisedLearner
 from driftline.registry import register
 from driftline.training.objectives import mix
 from driftline.types import Inputs, Targets
@@ -22,13 +22,17 @@ from driftline.types import Inputs, Targets
 
 @register("method", "mixup")
 @dataclass
-class Mixup(CumulativeLearner):
+class Mixup(SupervisedLearner):
     """Mixup: w * loss(y_a) + (1 - w) * loss(y_b) on w * x_a + (1 - w) * x_b, where w ~ Beta(alpha, alpha)."""
 
+    start: Start = "fresh"  # start of each training: the initial weights, or the previous ones
     alpha: Positive = 2.0  # parameter of the beta distribution of mixing weights
 
     requires = "network"
     transient = frozenset({"_rng"})
+
+    def learn(self, x: Inputs, y: Targets) -> None:
+        self.learn_cumulative(x, y)
 
     def train(self, x: Inputs, y: Targets) -> None:
         self._rng = self.seed.child("lesson", self.training_rounds, "mixing").numpy()

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
 from driftline.learners.settings import BelowOne, Count
-from driftline.learners.supervised.base import CumulativeLearner
+from driftline.learners.supervised.base import Start, SupervisedLearner
 from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -31,9 +31,10 @@ from driftline.types import Inputs, Network, Samples, State, Targets
 
 @register("method", "swa")
 @dataclass
-class SWA(CumulativeLearner):
+class SWA(SupervisedLearner):
     """SWA: training on all labels so far, with averaged weights for prediction."""
 
+    start: Start = "fresh"  # start of each training: the initial weights, or the previous ones
     start_fraction: BelowOne = 0.75  # share of updates before averaging starts
     average_every: Count = 10  # updates between averaged weights
 
@@ -44,6 +45,9 @@ class SWA(CumulativeLearner):
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.last_weights: State = {}
+
+    def learn(self, x: Inputs, y: Targets) -> None:
+        self.learn_cumulative(x, y)
 
     def train(self, x: Inputs, y: Targets) -> None:
         if self.training_rounds:

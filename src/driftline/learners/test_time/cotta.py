@@ -23,21 +23,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from driftline.device import to_device
 from driftline.errors import UserError
-from driftline.learners.settings import Count, Fraction, Inside, NonNegative, OptimizerName
-from driftline.learners.test_time.base import NormAdapter
+from driftline.learners.settings import Count, Fraction, Inside, NonNegative
+from driftline.learners.test_time.base import NormAdapter, scale_diagnostics
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.cotta_augmentations import cotta_augment
 from driftline.training.fit import optimizer_step
-from driftline.training.normalization import affine_parameters, mean_scale_per_block, norm_layers
 from driftline.training.optimizers import new_optimizer
 from driftline.types import Network, Samples
 
@@ -47,9 +46,8 @@ from driftline.types import Network, Samples
 class CoTTA(NormAdapter):
     """CoTTA: mean-teacher pseudo-labels with augmentation averaging and stochastic weight restore."""
 
-    lr: NonNegative = 0.01  # learning rate
-    momentum: Inside = 0.9  # momentum of the optimizer
-    optimizer: OptimizerName = "sgd"  # name of the optimizer
+    lr: NonNegative = 0.01
+    momentum: Inside = 0.9
     parameters: Literal["norm", "all"] = "norm"  # weights to train: scales and shifts of normalization layers, or all
     confidence_threshold: NonNegative = (
         0.1  # confidence of the source network above which no augmentations are averaged
@@ -58,20 +56,18 @@ class CoTTA(NormAdapter):
     teacher_momentum: Fraction = 0.999  # momentum of the teacher
     restore_probability: Fraction = 0.001  # probability that a weight is restored to its source value
 
-    transient = frozenset({"_source_model", "_source_weights", "_weights"})
+    quick: ClassVar[Mapping[str, str]] = {}
+    transient = frozenset({"_source_model"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        self._source_model: nn.Module = copy.deepcopy(model)
-        self.teacher: nn.Module = copy.deepcopy(model)
-        self._weights, self._source_weights = (
-            _trained_parameters(model, self.parameters),
-            _trained_parameters(self._source_model, self.parameters),
-        )
-        for weight in self._weights:
-            weight.requires_grad_()
+        self._source_model: nn.Module = copy.deepcopy(model).requires_grad_(False)
+        self.teacher: nn.Module = copy.deepcopy(self._source_model)
         self.optim = new_optimizer(self.optimizer, self._weights, lr=self.lr, momentum=self.momentum, nesterov=True)
         self.steps = 0
+
+    def adapted_parameters(self, layers: dict[str, nn.Module]) -> list[nn.Parameter]:
+        return list(self.model.parameters()) if self.parameters == "all" else super().adapted_parameters(layers)
 
     def outputs(self, x: Tensor, batch_offset: int) -> Tensor:
         """Return the teacher's outputs."""
@@ -97,14 +93,14 @@ class CoTTA(NormAdapter):
 
     def diagnostics(self) -> Mapping[str, float]:
         """Return the mean size of the student's norm scales, by block."""
-        return {f"scales of {block}": size for block, size in mean_scale_per_block(self.model).items()}
+        return scale_diagnostics(self.model)
 
     @torch.no_grad()
     def _update_teacher_and_restore(self) -> None:
         for slow, fast in zip(self.teacher.parameters(), self.model.parameters(), strict=True):
             slow.lerp_(fast, 1 - self.teacher_momentum)
         random = self._seed(0).child("forget").torch()
-        for weight, first in zip(self._weights, self._source_weights, strict=True):
+        for weight, first in zip(self._weights, self._initial_weights, strict=True):
             restored = to_device(torch.rand(weight.shape, generator=random) < self.restore_probability)
             weight.copy_(torch.where(restored, first, weight))
 
@@ -117,7 +113,3 @@ def symmetric_cross_entropy(student: Tensor, teacher: Tensor) -> Tensor:
     """Return 1/2 CE(student, teacher) + 1/2 CE(teacher, student) of each sample, from logits."""
     ours, theirs = student.log_softmax(dim=1), teacher.log_softmax(dim=1)
     return -0.5 * (theirs.exp() * ours + ours.exp() * theirs).sum(dim=1)
-
-
-def _trained_parameters(model: nn.Module, which: Literal["norm", "all"]) -> list[nn.Parameter]:
-    return list(model.parameters()) if which == "all" else affine_parameters(norm_layers(model).values())

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from driftline.learners.settings import NonNegative
-from driftline.learners.test_time.base import NormGradientAdapter
+from driftline.learners.test_time.base import NormAdapter
 from driftline.registry import register
 
 
 @register("method", "cpl")
 @dataclass
-class CPL(NormGradientAdapter):
+class CPL(NormAdapter):
     """CPL: conjugate pseudo-labels for PolyLoss."""
 
     lr: NonNegative = 1e-3

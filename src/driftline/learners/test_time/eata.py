@@ -25,8 +25,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from driftline.learners.settings import Count, NonNegative
-from driftline.learners.test_time.eta import ETA, default_for_classes
+from driftline.learners.settings import Count, NonNegative, Positive
+from driftline.learners.test_time.base import NormAdapter
+from driftline.learners.test_time.eta import SampleSelection, default_for_classes
 from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.tasks import Task
@@ -39,9 +40,13 @@ FISHER_BATCH = 64
 
 @register("method", "eata")
 @dataclass
-class EATA(ETA):
+class EATA(NormAdapter):
     """EATA: ETA with a Fisher penalty towards the source weights."""
 
+    entropy_fraction: Positive = 0.4  # samples below this share of the largest entropy are reliable
+    similarity_margin: Positive | None = (
+        None  # largest cosine with the mean probabilities; None: by the number of classes
+    )
     penalty_weight: NonNegative | None = None  # weight of the penalty; None: 2,000 for about 1,000 classes, 1 for fewer
     fisher_from: Literal["upstream", "stream"] = "upstream"
     """Samples for the Fisher information: upstream ones, or the first of the stream."""
@@ -52,6 +57,7 @@ class EATA(ETA):
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
+        self.selection = SampleSelection(task.width, self.entropy_fraction, self.similarity_margin)
         self._penalty_weight = (
             default_for_classes(task.width, 1.0, 1.0, 2000.0) if self.penalty_weight is None else self.penalty_weight
         )
@@ -71,7 +77,7 @@ class EATA(ETA):
         return super().adapt_batch(x)
 
     def loss(self, outputs: Tensor) -> Tensor | None:
-        loss = super().loss(outputs)
+        loss = self.selection.loss(outputs)
         if loss is None:
             return None
         fisher = self.fisher_sum / self.n_fisher_batches

@@ -20,50 +20,63 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from driftline.learners.settings import NonNegative, Positive
-from driftline.learners.test_time.base import NormGradientAdapter, entropy
+from driftline.io import serialization
+from driftline.learners.settings import Positive
+from driftline.learners.test_time.base import NormAdapter, entropy
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.types import Network, Samples
+from driftline.types import Network, Samples, State
 
 EMA_DECAY = 0.9  # of the moving average of probabilities
 
 
 @register("method", "eta")
 @dataclass
-class ETA(NormGradientAdapter):
+class ETA(NormAdapter):
     """ETA: entropy minimization on reliable, non-redundant samples."""
 
-    lr: NonNegative = 2.5e-4
     entropy_fraction: Positive = 0.4  # samples below this share of the largest entropy are reliable
     similarity_margin: Positive | None = (
         None  # largest cosine with the mean probabilities; None: by the number of classes
     )
 
-    transient = frozenset({"_entropy_threshold", "_similarity_margin"})
-
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        self._entropy_threshold = self.entropy_fraction * math.log(task.width)
-        self._similarity_margin = (
-            default_for_classes(task.width, 0.4, 0.1, 0.05)
-            if self.similarity_margin is None
-            else self.similarity_margin
-        )
+        self.selection = SampleSelection(task.width, self.entropy_fraction, self.similarity_margin)
+
+    def loss(self, outputs: Tensor) -> Tensor | None:
+        return self.selection.loss(outputs)
+
+
+class SampleSelection:
+    """Selects reliable, non-redundant samples, and keeps the moving average of their probabilities."""
+
+    def __init__(self, classes: int, entropy_fraction: float, similarity_margin: float | None) -> None:
+        self.max_entropy = entropy_fraction * math.log(classes)
+        self.margin = default_for_classes(classes, 0.4, 0.1, 0.05) if similarity_margin is None else similarity_margin
         self.mean: Tensor | None = None
 
     def loss(self, outputs: Tensor) -> Tensor | None:
+        """Return the weighted mean entropy of the selected samples; None without any."""
         entropies = entropy(outputs)
         p = outputs.detach().softmax(dim=1)
-        selected = entropies.detach() < self._entropy_threshold
+        selected = entropies.detach() < self.max_entropy
         if self.mean is not None:
-            selected &= cosine_similarity(self.mean[None], p).abs() < self._similarity_margin
+            selected &= cosine_similarity(self.mean[None], p).abs() < self.margin
         if not selected.any():
             return None
         mean = p[selected].mean(dim=0)
         self.mean = mean if self.mean is None else EMA_DECAY * self.mean + (1 - EMA_DECAY) * mean
         entropies = entropies[selected]
-        return (torch.exp(self._entropy_threshold - entropies.detach()) * entropies).mean()
+        return (torch.exp(self.max_entropy - entropies.detach()) * entropies).mean()
+
+    def state(self) -> State:
+        """Return everything a checkpoint needs."""
+        return serialization.public_attributes(self)
+
+    def restore(self, saved: State) -> None:
+        """Restore a checkpoint."""
+        serialization.restore_attributes(self, saved)
 
 
 def default_for_classes(classes: int, ten: float, hundred: float, thousand: float) -> float:

@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from torch import Tensor
+
 from driftline.learners.periodic_reset import Snapshot
-from driftline.learners.settings import Count
-from driftline.learners.test_time.eta import ETA
+from driftline.learners.settings import Count, Positive
+from driftline.learners.test_time.base import NormAdapter
+from driftline.learners.test_time.eta import SampleSelection
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.types import Answers, Inputs, Network, Samples
@@ -20,17 +23,22 @@ from driftline.types import Answers, Inputs, Network, Samples
 
 @register("method", "rdumb")
 @dataclass
-class RDumb(ETA):
+class RDumb(NormAdapter):
     """RDumb: ETA, reset every `reset_every` steps."""
 
+    entropy_fraction: Positive = 0.4  # samples below this share of the largest entropy are reliable
+    similarity_margin: Positive | None = (
+        None  # largest cosine with the mean probabilities; None: by the number of classes
+    )
     reset_every: Count = 1000  # steps between resets
 
-    quick: ClassVar[Mapping[str, str]] = {**ETA.quick, "reset_every": "reset_every"}
+    quick: ClassVar[Mapping[str, str]] = {**NormAdapter.quick, "reset_every": "reset_every"}
 
     transient = frozenset({"_snapshot"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
+        self.selection = SampleSelection(task.width, self.entropy_fraction, self.similarity_margin)
         self.steps = 0
         self._snapshot: Snapshot | None = None  # it is among what a reset leaves alone
         self._snapshot = Snapshot(self)
@@ -42,3 +50,6 @@ class RDumb(ETA):
             self._snapshot.restore_into(self)
         self.steps = done + 1
         return super().answer(x)
+
+    def loss(self, outputs: Tensor) -> Tensor | None:
+        return self.selection.loss(outputs)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from driftline.learners.settings import NonNegative, Positive
-from driftline.learners.test_time.base import NormGradientAdapter
+from driftline.learners.test_time.base import NormAdapter
 from driftline.registry import register
 
 
 @register("method", "rpl")
 @dataclass
-class RPL(NormGradientAdapter):
+class RPL(NormAdapter):
     """RPL: hard pseudo-labels with the generalized cross-entropy, which is robust to wrong labels."""
 
     lr: NonNegative = 5e-4

@@ -22,16 +22,16 @@ from torch import Tensor, nn
 
 from driftline.device import to_device
 from driftline.learners.settings import Fraction, NonNegative, OptimizerName
-from driftline.learners.test_time.base import NormGradientAdapter
+from driftline.learners.test_time.base import NormAdapter
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.training.normalization import last_block
+from driftline.training.normalization import affine_parameters, last_block
 from driftline.types import Network, Samples
 
 
 @register("method", "slr")
 @dataclass
-class SLR(NormGradientAdapter):
+class SLR(NormAdapter):
     """SLR: soft likelihood ratio with a diversity term."""
 
     lr: NonNegative = 6e-4
@@ -43,10 +43,11 @@ class SLR(NormGradientAdapter):
         super().prepare(model, task, upstream)
         self.mean = to_device(torch.full((task.width,), 1 / task.width))
 
-    def adapted_layers(self, layers: dict[str, nn.Module]) -> list[nn.Module]:
-        """Return all normalization layers but those of the last block."""
+    def adapted_parameters(self, layers: dict[str, nn.Module]) -> list[nn.Parameter]:
+        """Return scales and shifts of all normalization layers but those of the last block."""
         frozen = last_block(layers)
-        return [layer for name, layer in layers.items() if name not in frozen] or list(layers.values())
+        rest = [layer for name, layer in layers.items() if name not in frozen]
+        return affine_parameters(rest or layers.values())
 
     def loss(self, outputs: Tensor) -> Tensor:
         mean = self.kappa * self.mean + (1 - self.kappa) * outputs.softmax(dim=1).mean(dim=0)

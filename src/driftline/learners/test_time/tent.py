@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from driftline.learners.settings import NonNegative
-from driftline.learners.test_time.base import NormGradientAdapter, entropy
+from driftline.learners.test_time.base import NormAdapter, entropy
 from driftline.registry import register
 
 
 @register("method", "tent")
 @dataclass
-class Tent(NormGradientAdapter):
+class Tent(NormAdapter):
     """Tent: entropy minimization on norm scales and shifts."""
 
     lr: NonNegative = 2.5e-4

@@ -1,4 +1,4 @@
-"""Base class for retraining policies: when to train a new model, and on which labels.
+"""The common part of retraining policies: which labels a new model is trained on.
 
 A policy decides at every delivery of labels whether to train from scratch; the first labels always train the first
 model. `n_train_rows` counts all training samples, challengers included; `retrained_at` lists the deliveries (from 0)
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftline.learners.settings import Count
+from driftline.io import serialization
 from driftline.learners.supervised.base import SupervisedLearner
-from driftline.tasks import Task
-from driftline.types import Inputs, Network, Samples, Targets, concat_rows, take_rows
+from driftline.seeds import Seed
+from driftline.types import Inputs, State, Targets, concat_rows, take_rows
 
 
 @dataclass(frozen=True)
@@ -32,47 +32,40 @@ class PolicyLog:
     online_ttr: tuple[float, ...] = ()
 
 
-@dataclass
-class RetrainingPolicy(SupervisedLearner):
-    """Base class for retraining policies."""
+class Retrainer:
+    """Keeps the latest labels, trains a policy's model from scratch on them, and counts what that takes.
 
-    window: Count | None = None  # number of latest label deliveries to train on; None: all
-    max_samples: Count | None = None  # maximum number of training samples, drawn uniformly from more; None: no limit
+    `window`: number of latest label deliveries to train on; None: all. `max_samples`: maximum number of training
+    samples, drawn uniformly from more; None: no limit.
+    """
 
     transient = frozenset({"_seconds"})
 
-    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
-        super().prepare(model, task, upstream)
+    def __init__(self, window: int | None, max_samples: int | None, seed: Seed, deployed: bool) -> None:
+        self.window, self.max_samples, self.seed = window, max_samples, seed
+        self.deployed = deployed
+        """Whether there is a model; without one, the first labels train it."""
         self.history: list[tuple[Inputs, np.ndarray]] = []
         self.n_batches = 0
         self.n_train_rows = 0
         self.retrained_at: list[int] = []
-        self.deployed = upstream is not None
         self._seconds = 0.0  # no part of the state: time must not matter
 
     def log(self) -> PolicyLog:
         """Return what the policy has done so far."""
         return PolicyLog(tuple(self.retrained_at), self.n_train_rows, self._seconds)
 
-    def should_retrain(self, x: Inputs, y: np.ndarray) -> bool:
-        """Return whether to retrain, given labels of samples the model was not trained on."""
-        raise NotImplementedError
-
-    def learn(self, x: Inputs, y: Targets) -> None:
-        retrain = self.should_retrain(x, y) if self.deployed else True
+    def learn(self, learner: SupervisedLearner, x: Inputs, y: Targets, retrain: bool) -> None:
+        """Store labels; train a new model on the stored ones if `retrain`."""
         self.history.append((x, y))
         if self.window is not None:
             self.history = self.history[-self.window :]
         if retrain:
-            self.retrain()
+            rows = concat_rows([x for x, _ in self.history]), np.concatenate([y for _, y in self.history])
+            self.fit_and_count(learner, *rows)
+            self.retrained_at.append(self.n_batches)
+            self.deployed = True
         self.n_batches += 1
-
-    def retrain(self) -> None:
-        """Train a new model on the stored labels, and deploy it."""
-        x, y = concat_rows([x for x, _ in self.history]), np.concatenate([y for _, y in self.history])
-        self.fit_and_count(self, x, y)
-        self.retrained_at.append(self.n_batches)
-        self.deployed = True
 
     def fit_and_count(self, learner: SupervisedLearner, x: Inputs, y: np.ndarray) -> None:
         """Train a learner from scratch on at most `max_samples` samples, and count them."""
@@ -85,6 +78,10 @@ class RetrainingPolicy(SupervisedLearner):
         self._seconds += time.perf_counter() - began
         self.n_train_rows += len(y)
 
-    def quality(self, learner: SupervisedLearner, x: Inputs, y: np.ndarray) -> float:
-        """Return the accuracy, or for numbers the mean of max(0, 1 - (error / scale)^2)."""
-        return float(np.mean(self._task.correct(learner.predict(x).prediction, y)))
+    def state(self) -> State:
+        """Return everything a checkpoint needs."""
+        return serialization.public_attributes(self)
+
+    def restore(self, saved: State) -> None:
+        """Restore a checkpoint."""
+        serialization.restore_attributes(self, saved)

@@ -1,14 +1,23 @@
-"""Training on history, then tuning on the final step: LP-FT, I-FT, D-FT, ST of Seq-to-Final.
+"""Tuning of one network into the next: LP-FT, I-FT, D-FT, ST, SFT, EWC and SST of Seq-to-Final.
 
-Seq-to-Final (Ji, Alaa, Sontag). History: all earlier steps pooled, by ERM, IRM or DRO. Final mode: which layers are
-tuned in which order (`learners.sequence.layer_rules`), and which penalty they have. Structure: the same network; side
-modules beside frozen blocks, summed with them; low-rank changes of frozen weights; or a second copy of every layer
-("separate", the frozen joint model of the paper's Table 15). Methods that start from the same history share it.
+Seq-to-Final (Ji, Alaa, Sontag). History: all earlier steps pooled, by ERM, IRM or DRO, then tuning on the final step
+(LP-FT, I-FT, D-FT, ST); or training on the first step, then tuning on each later one (SFT, EWC, SST). Final mode: which
+layers are tuned in which order (`learners.sequence.layer_rules`), and which penalty they have. Structure: the same
+network; side modules beside frozen blocks, summed with them; low-rank changes of frozen weights; or a second copy of
+every layer ("separate", the frozen joint model of the paper's Table 15). Methods that start from the same history share
+it.
+
+Step by step, each step is chosen by its own validation part. `decay` is how the learning rate falls along the steps:
+chosen at each step ("none"), or along the paper's linear or exponential schedules, the best of which at the final step
+is kept; "chosen" lets all of them compete. `beam` keeps this many of the best models after each step, where a step may
+tune different layers (`layers`, for example "search"); 1 is greedy. The paper names this search; its code does not have
+it.
 
 Departs from the reference code, which trains I-FT and D-FT's history on the final step too, moves the batch-norm
-statistics of frozen layers, and gives side-tuning a stem and a head that start at random. `ends` says what becomes of
-stem and head there: copied from history and tuned ("previous", the default), at random ("random", the reference's), or
-summed with the old ones ("additive").
+statistics of frozen layers, gives side-tuning a stem and a head that start at random, picks the family of schedules by
+test accuracy and lets one schedule start from another's final weights. `ends` says what becomes of stem and head:
+copied from history and tuned ("previous", the default), at random ("random", the reference's), or summed with the old
+ones ("additive").
 """
 
 from __future__ import annotations
@@ -21,10 +30,10 @@ from driftline import registry
 from driftline.errors import UserError
 from driftline.learners.fit_plan import Expansion, FitSpec, SearchPhase, Winner
 from driftline.learners.sequence.base import PlannedLearner
-from driftline.learners.sequence.from_scratch import Pooling, final_phase, pooled_phase
+from driftline.learners.sequence.from_scratch import final_phase, pooled_phase
 from driftline.learners.sequence.growth import expand
-from driftline.learners.sequence.layer_rules import DATA_DRIVEN, tuning_stages
-from driftline.learners.settings import NonNegative
+from driftline.learners.sequence.layer_rules import DATA_DRIVEN, rule_per_step, tuning_stages
+from driftline.learners.settings import Count, NonNegative
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.measurements import Fisher, Measurement, ReferenceFisher
@@ -33,12 +42,33 @@ from driftline.training.regularization import AdjacentSteps, FisherToStart, Pena
 from driftline.types import JsonObject, Network, Samples
 
 Structure = Literal["same", "side-1", "side-block", "low-rank-add", "low-rank-multiply", "separate"]
+History = Literal["erm", "weighted", "irm", "dro", "steps"]
+LINEAR = ((1e-3, 1e-4), (1e-4, 1e-5))  # the first step's rate, and what is taken off at each step
+EXPONENTIAL = ((2e-3, 0.5), (2e-4, 0.5), (2e-4, 0.75))  # the first step's rate, and its factor at each step
+
+
+def lr_schedules(decay: str, n_steps: int) -> list[list[float | None]]:
+    """Return the learning rate of each step for each schedule of a family; None where it is searched.
+
+    >>> lr_schedules("exponential", 3)[0]
+    [0.002, 0.001, 0.0005]
+    """
+    if decay == "linear":
+        return [[max(start - k * less, less) for k in range(n_steps)] for start, less in LINEAR]
+    if decay == "exponential":
+        return [[start * factor**k for k in range(n_steps)] for start, factor in EXPONENTIAL]
+    return [[None] * n_steps]
 
 
 @dataclass
 class LayerwiseTuning(PlannedLearner):
-    """Base class for tuning one network into the next: final mode and structure."""
+    """Training on earlier steps, pooled or one after the other, then tuning on the next."""
 
+    history: History = "erm"  # objective on the earlier steps together; steps: training on each in turn
+    irm_weight: NonNegative = 1.0  # weight of IRM's penalty
+    decay: Literal["none", "linear", "exponential", "chosen"] = "none"
+    """How the learning rate falls along the steps; none: chosen at each step; chosen: all compete."""
+    beam: Count = 1  # number of best models to keep after each step
     layers: str = "all"  # layers to tune, in order: all, fc>all, ... (`learners.sequence.layer_rules`)
     structure: Structure = "same"
     """The same network, side modules beside frozen blocks, or low-rank changes of frozen weights."""
@@ -54,8 +84,12 @@ class LayerwiseTuning(PlannedLearner):
     tied: bool = True  # penalize the distance of stem and head, or of separate layers, from the step before
     from_initial: bool = False  # tune from initial weights: the earlier network is only the penalty's anchor
 
+    cost_free = frozenset({"irm_weight"})
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.history != "steps" and (self.decay, self.beam) != ("none", 1):
+            raise UserError("decay and beam need history=steps: otherwise there is one step to tune on")
         if self.structure != "same" and (self.layers != "all" or self.penalty != "none"):
             raise UserError(f"structure={self.structure} sets its own layers and penalty: leave both at their defaults")
         if self.from_initial and (self.penalty == "none" or self.layers != "all"):
@@ -68,6 +102,33 @@ class LayerwiseTuning(PlannedLearner):
         for rule in self.layers.split(":"):
             if rule not in ("all", *DATA_DRIVEN):
                 tuning_stages(rule, self.layer_names)
+
+    def plan(self, n_steps: int) -> SearchPhase:
+        return self._step_by_step(n_steps) if self.history == "steps" else self._after_history(n_steps)
+
+    def _after_history(self, n_steps: int) -> SearchPhase:
+        """Return the plan to train on all earlier steps together, then tune on the final one."""
+        if n_steps == 1:
+            return final_phase(n_steps, self.selection)  # there is no history yet
+        if ":" in self.layers:
+            raise UserError(f"layers={self.layers} has rules for several steps, and this method tunes one: use sft")
+        before = tuple(range(n_steps - 1))
+        past = pooled_phase(n_steps - 1, before, objective(self.history, self.irm_weight), self.selection)
+        return self.tuned(past, n_steps - 1, layers=self.layers)
+
+    def _step_by_step(self, n_steps: int) -> SearchPhase:
+        """Return the plan to train on the first step, then tune on each later one."""
+        families = ("none", "linear", "exponential") if self.decay == "chosen" else (self.decay,)
+        last = [self._along(schedule) for family in families for schedule in lr_schedules(family, n_steps)]
+        return SearchPhase(tuple(fit_spec for phase in last for fit_spec in phase.fits), self.beam)
+
+    def _along(self, schedule: list[float | None]) -> SearchPhase:
+        """Return the last phase of a plan with these learning rates."""
+        first = self.selection.points(**({"lr": (schedule[0],)} if schedule[0] else {}))
+        phase = SearchPhase(tuple(FitSpec((0,), (0,), **point) for point in first), self.beam)
+        for step, rule in enumerate(rule_per_step(self.layers, len(schedule) - 1), start=1):
+            phase = self.tuned(phase, step, layers=rule, steps=step + 1, lr=schedule[step])
+        return phase
 
     def growth(self, steps: int) -> Expansion:
         ends = "side-1" if self.ends == "additive" else "separate"  # a side module of stem or head is a full one
@@ -146,28 +207,15 @@ def _picks(starts: SearchPhase) -> list[Winner]:
     return [Winner(starts, rank) for rank in range(min(starts.keep, len(starts.fits)))]
 
 
-@dataclass
-class HistoryThenTune(LayerwiseTuning):
-    """Training on all earlier steps together, then tuning on the final step."""
+STEP_BY_STEP = partial(LayerwiseTuning, history="steps")
 
-    history: Pooling = "erm"  # training objective on the earlier steps
-    irm_weight: NonNegative = 1.0  # weight of IRM's penalty
-
-    cost_free = frozenset({"irm_weight"})
-
-    def plan(self, n_steps: int) -> SearchPhase:
-        if n_steps == 1:
-            return final_phase(n_steps, self.selection)  # there is no history yet
-        if ":" in self.layers:
-            raise UserError(f"layers={self.layers} has rules for several steps, and this method tunes one: use sft")
-        before = tuple(range(n_steps - 1))
-        past = pooled_phase(n_steps - 1, before, objective(self.history, self.irm_weight), self.selection)
-        return self.tuned(past, n_steps - 1, layers=self.layers)
-
-
-register("method", "seq-ft")(HistoryThenTune)
-register("method", "lp-ft")(partial(HistoryThenTune, layers="fc>all"))
-register("method", "i-ft")(partial(HistoryThenTune, history="irm"))
-register("method", "d-ft")(partial(HistoryThenTune, history="dro"))
-register("method", "st-1")(partial(HistoryThenTune, structure="side-1"))
-register("method", "st-b")(partial(HistoryThenTune, structure="side-block"))
+register("method", "seq-ft")(LayerwiseTuning)
+register("method", "lp-ft")(partial(LayerwiseTuning, layers="fc>all"))
+register("method", "i-ft")(partial(LayerwiseTuning, history="irm"))
+register("method", "d-ft")(partial(LayerwiseTuning, history="dro"))
+register("method", "st-1")(partial(LayerwiseTuning, structure="side-1"))
+register("method", "st-b")(partial(LayerwiseTuning, structure="side-block"))
+register("method", "sft")(STEP_BY_STEP)
+register("method", "seq-ewc")(partial(STEP_BY_STEP, penalty="fisher-all"))
+register("method", "sst-1")(partial(STEP_BY_STEP, structure="side-1"))
+register("method", "sst-b")(partial(STEP_BY_STEP, structure="side-block"))
