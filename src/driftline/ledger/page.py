@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from driftline.ledger.catalog import SCALES, Item, Paper, Scale
-from driftline.ledger.compare import Decided, Pair, Results, decide, pairs
+from driftline.ledger.compare import Decided, Decision, Pair, Results, decide, pairs
 from driftline.report.format import NONE, count_of, count_range, format_interval, format_value
 from driftline.report.tables.markdown import escape
 
-DECISIONS = ("holds", "does not hold", "cannot be told")
+DECISIONS: tuple[Decision, ...] = ("holds", "does not hold", "cannot be told")
 NOT_RUN = "not run"
 WITHOUT = (NOT_RUN, "not feasible", "nothing to run")
 PICTURE = "ledger.svg"
