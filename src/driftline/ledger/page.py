@@ -24,6 +24,7 @@ INTRO = f"""\
 Every table and figure of the papers behind the benchmarks, with what was run here. `driftline ledger` makes
 this page from the committed [results](../results/README.md) and from the published numbers in
 `src/driftline/published`; no number is typed by hand, and a test compares the page with them.
+[Departures](departures.md) lists where papers, their code and this package differ.
 
 - **Printed** is what the paper has, **ours** the mean over seeds with a 95 % t-interval over seeds (over test
   examples if there is one seed), then the difference. **n** is the smallest sample size of a seed. Shares are
