@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from driftline.benchmarks import summary
+from driftline.benchmarks import answer, summary
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.learners.fit_plan import SearchSpace
@@ -177,6 +177,8 @@ class Benchmark(ABC):
     departures: ClassVar[tuple[str, ...]] = ()
     options: ClassVar[type[Options]] = Options
 
+    place: ClassVar[int] = 100
+    """Its position on the front page of a report, from the lowest."""
     headline_metrics: ClassVar[tuple[tuple[str, str], ...]]
     """The (metric, statistic) pairs that a result table shows, in order."""
     primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -237,3 +239,8 @@ class Benchmark(ABC):
     def summary(cls, results: summary.Results) -> str:
         """Return the answer to the benchmark's question: the best method and its numbers."""
         return summary.best_method(results, cls.primary_metrics, cls.summary_metrics)
+
+    @classmethod
+    def answer(cls, results: answer.Evidence) -> answer.Answer | None:
+        """Return the answer for the front page of a report; None if the runs have no scores for it."""
+        return answer.default_answer(results, cls.primary_metrics or cls.headline_metrics)

@@ -13,13 +13,15 @@ one against samples of the same time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator
 
 from driftline.benchmarks import base
+from driftline.benchmarks.answer import Answer, Evidence
+from driftline.benchmarks.open_world import answer as own_answer
 from driftline.benchmarks.open_world import few_shot
 from driftline.benchmarks.open_world import scores as open_world_scores
 from driftline.data import Dataset
@@ -148,6 +150,7 @@ class OpenWorldBenchmark(base.Benchmark):
         "Compute counts forward passes once and backward passes twice for layers that are trained, in all tables; the "
         "paper's tables use 1, 2 and 3 in all.",
     )
+    place: ClassVar[int] = 5
     headline_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
         *((name, "mean") for name in ("overall", "mean-class")),
         *((name, "mean") for name in ("novel-head", "novel-tail", "pretrain-head", "pretrain-tail")),
@@ -209,7 +212,7 @@ class OpenWorldBenchmark(base.Benchmark):
     def score(self, run: Run) -> pd.DataFrame:
         """Return every metric over the whole stream, and accuracy in each window of time."""
         options = Options(**run.card.run.options)
-        bootstrap: dict[str, Any] = {"resamples": options.resamples, "rng": Seed(run.seed).child("bootstrap").numpy()}
+        bootstrap: JsonObject = {"resamples": options.resamples, "rng": Seed(run.seed).child("bootstrap").numpy()}
         protocol, compute = run.card.protocol, run.card.compute
         rows = list(
             open_world_scores.rows(run.table("answers"), protocol, compute, window=protocol["window"], **bootstrap)
@@ -221,6 +224,10 @@ class OpenWorldBenchmark(base.Benchmark):
             )
             rows.append(open_world_scores.episodes(correct, f"{options.shot}-shot {options.way}-way", **bootstrap))
         return base.scores_frame(rows)
+
+    @classmethod
+    def answer(cls, results: Evidence) -> Answer | None:
+        return own_answer.answer(results)
 
 
 STREAM_OPTIONS = (

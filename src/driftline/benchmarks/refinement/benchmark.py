@@ -22,6 +22,8 @@ import pandas as pd
 from pydantic import Field
 
 from driftline.benchmarks import base
+from driftline.benchmarks.answer import Answer, Evidence
+from driftline.benchmarks.refinement import answer as own_answer
 from driftline.benchmarks.refinement import scores as refinement_scores
 from driftline.benchmarks.refinement.queries import Queries, draw_queries, read_queries
 from driftline.data import Dataset
@@ -165,6 +167,7 @@ class Refinement(base.Benchmark):
         "filtered by what the upstream model answers.",
         "The printed tables are one run on one stream.",
     )
+    place: ClassVar[int] = 3
     headline_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
         ("oec", "final"),
         ("efr", "mean"),
@@ -236,6 +239,10 @@ class Refinement(base.Benchmark):
         evidence = refinement_scores.correctness_by_step(run.table("answers"), run.table("probes"), steps, delay)
         variants = {"indexing": options.indexing, "csr": options.csr}
         return base.scores_frame(refinement_scores.rows(evidence, resamples=options.resamples, rng=random, **variants))
+
+    @classmethod
+    def answer(cls, results: Evidence) -> Answer | None:
+        return own_answer.answer(results)
 
 
 def protocol(options: Options, queries: Queries, probes: RefinementProbes) -> JsonObject:

@@ -17,6 +17,8 @@ from pydantic import BeforeValidator, Field
 
 from driftline import registry
 from driftline.benchmarks import base, summary
+from driftline.benchmarks.answer import Answer, Evidence
+from driftline.benchmarks.seq_to_final import answer as own_answer
 from driftline.data import Dataset
 from driftline.errors import UserError, unknown_name
 from driftline.learners.fit_plan import SearchSpace
@@ -165,6 +167,7 @@ class SeqToFinal(base.Benchmark):
         "decay=chosen the paper's schedules compete on validation data, where its code lets them on test data.",
         "Batch norm of frozen layers stands still; IRM's scale is one number; Fisher information is per example.",
     )
+    place: ClassVar[int] = 2
     headline_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("final-accuracy", "mean"),)
     primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = headline_metrics
     options: ClassVar[type[base.Options]] = Options
@@ -250,6 +253,10 @@ class SeqToFinal(base.Benchmark):
         beside = {"baseline": "the final step alone", "oracle": "many more of its samples"}
         others = [f"{summary.number(cells[name])} with {what}" for name, what in beside.items() if name in cells]
         return " ".join([super().summary(results), *([f"For comparison: {', '.join(others)}."] if others else [])])
+
+    @classmethod
+    def answer(cls, results: Evidence) -> Answer | None:
+        return own_answer.answer(results)
 
 
 def _sequence(dataset: Dataset, options: Options, seed: Seed) -> ShiftSequence:

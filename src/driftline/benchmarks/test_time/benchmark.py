@@ -20,6 +20,8 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from driftline.benchmarks import base, summary
+from driftline.benchmarks.answer import Answer, Evidence
+from driftline.benchmarks.test_time import answer as own_answer
 from driftline.benchmarks.test_time.accuracy_grid import AccuracyGrid, accuracy_grid
 from driftline.benchmarks.test_time.streams import Stream, build_stream, upstream_images
 from driftline.data import Dataset
@@ -145,6 +147,7 @@ class TestTime(base.Benchmark):
         "EATA's Fisher information comes from clean training images if there are any, else from the first images of "
         "the stream, which are answered without adapting; the paper's code then starts the stream again.",
     )
+    place: ClassVar[int] = 4
     headline_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
         ("stream-accuracy", "mean"),
         ("batch-accuracy", "mean"),
@@ -226,6 +229,10 @@ class TestTime(base.Benchmark):
         below = [shown[method] for method, gain in gains.items() if gain.value < 0]
         collapsed = f"Collapsed, below the frozen model: {', '.join(below)}." if below else "No method collapsed."
         return f"{super().summary(results)} {ahead}{collapsed}"
+
+    @classmethod
+    def answer(cls, results: Evidence) -> Answer | None:
+        return own_answer.answer(results)
 
 
 def protocol(options: Options, stream: Stream) -> JsonObject:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
 from driftline.benchmarks import base
+from driftline.benchmarks.answer import Answer, Evidence
+from driftline.benchmarks.timeline import answer as own_answer
 from driftline.benchmarks.timeline import eval_fix, validation
 from driftline.benchmarks.timeline import scores as timeline_scores
 from driftline.data import Dataset
@@ -127,6 +129,7 @@ class Timeline(base.Benchmark):
         "counts as horizon + 1 in means, as in the paper; models with fewer later periods are left out.",
         "Each training phase makes exactly the stated number of updates; Wild-Time's code makes one more.",
     )
+    place: ClassVar[int] = 1
     headline_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
         ("id", "mean"),
         ("ood", "mean"),
@@ -209,7 +212,7 @@ class Timeline(base.Benchmark):
         """Return the metrics of a timeline and their settings; every variant by name."""
         if options.protocol == "fix":
             return {name: {} for name in eval_fix.METRICS}
-        ahead: dict[str, Any] = {"horizon": options.horizon}
+        ahead: JsonObject = {"horizon": options.horizon}
         tested = len(protocol["periods"]) - len(protocol.get("untested_periods", ()))
         far = options.horizon or max(1, tested // 2)  # rows with fewer later periods are left out
         drift = {"epsilon": options.epsilon, "threshold": options.threshold, "horizon": far}
@@ -245,6 +248,10 @@ class Timeline(base.Benchmark):
         columns = period_answers(probes.assign(step=probes["step"] - options.untested), names)
         metrics = self.metrics(options, run.card.protocol)
         return base.scores_frame(timeline_scores.rows(columns, names, metrics, options.resamples, random))
+
+    @classmethod
+    def answer(cls, results: Evidence) -> Answer | None:
+        return own_answer.answer(results)
 
 
 def _known_upstream(timeline: Periods, n: int) -> Samples:

@@ -5,6 +5,7 @@ The cells come from the file that `driftline run matrix` writes next to the runs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,6 +41,8 @@ class MatrixCell:
     rank: float | None = None
     gain: Difference | None = None
     """Paired by seed with the baseline; None for the baseline itself."""
+    certain: int = 0
+    """1 or -1 if the interval of the gain excludes 0, by whether it is an improvement; else 0."""
     shade: int = 0
     """Color of the cell by its gain, from -45 to 45 percent."""
 
@@ -47,6 +50,16 @@ class MatrixCell:
     def short_reason(self) -> str:
         """The first sentence of the reason."""
         return self.reason.partition(". ")[0]
+
+    @property
+    def brief_reason(self) -> str:
+        """The reason in a few words.
+
+        >>> MatrixCell("er", "labels", "er needs labels of errors, and test-time reveals inputs only.").brief_reason
+        'needs labels of errors'
+        """
+        found = re.search(r"\bneeds (?!more)[^,.:;(]{3,32}", self.reason)
+        return found[0].strip() if found else "cannot run"
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,13 @@ class MatrixView:
     cells: Mapping[tuple[str, str], MatrixCell]
     ranks: Mapping[str, float]
     """Mean rank of each method that has a score in every column with two methods or more."""
+    keys: frozenset[str] = frozenset()
+    """The runs of its cells."""
+
+    def is_bold(self, column: MatrixColumn, cell: MatrixCell) -> bool:
+        """Return whether a cell is best or tied in a column in which some method is not."""
+        found = [self.cells[method, column.benchmark].score for method in self.methods]
+        return bool(cell.score and cell.score.best) and any(score and not score.best for score in found)
 
     def row(self, method: str) -> list[tuple[MatrixColumn, MatrixCell]]:
         return [(column, self.cells[method, column.benchmark]) for column in self.columns]
@@ -116,7 +136,7 @@ def _contents(paths: Iterable[Path]) -> Iterator[JsonObject]:
 def view(content: Settings, runs: Mapping[str, Run]) -> MatrixView:
     """Return a matrix from the content of its file and the runs that exist."""
     columns, placed, scores, better = [], {}, {}, {}
-    for described in content["benchmarks"]:
+    for described in sorted(content["benchmarks"], key=lambda one: registry.get("benchmark", one["name"]).place):
         benchmark = described["name"]
         cells = [cell for cell in content["cells"] if cell["benchmark"] == benchmark]
         column = MatrixColumn(benchmark, registry.get("benchmark", benchmark).question, described["reveals"])
@@ -128,7 +148,8 @@ def view(content: Settings, runs: Mapping[str, Run]) -> MatrixView:
         columns.append(column)
         placed.update(_cells(column, cells, table, len(content["seeds"])))
     methods = tuple(content["methods"])
-    return MatrixView(tuple(columns), methods, len(content["seeds"]), placed, mean_ranks(scores, better))
+    keys = frozenset(key for cell in content["cells"] for key in cell["keys"])
+    return MatrixView(tuple(columns), methods, len(content["seeds"]), placed, mean_ranks(scores, better), keys)
 
 
 def _table(benchmark: str, cells: Iterable[Settings], runs: Mapping[str, Run]) -> ResultTable | None:
@@ -166,10 +187,18 @@ def _cells(
             cell,
             rank=ranks.get(place[0]),
             gain=gains.get(place[0]),
+            certain=_certain(gains.get(place[0]), sign),
             shade=round(MAX_SHADE * sign * gains[place[0]].value / largest) if place[0] in gains else 0,
         )
         for place, cell in found.items()
     }
+
+
+def _certain(gain: Difference | None, sign: int) -> int:
+    """Return the direction of a gain whose interval excludes 0."""
+    if gain is None or not np.isfinite(gain.low) or gain.low <= 0 <= gain.high:
+        return 0
+    return sign if gain.value > 0 else -sign
 
 
 def _ranks(cells: Mapping[tuple[str, str], MatrixCell], group: Group, metric: Column, seeds: int) -> dict[str, float]:

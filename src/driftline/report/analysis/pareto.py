@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from driftline import registry
-from driftline.report.analysis.curves import ESTIMATE_COLUMNS, Series, json_value
 from driftline.report.analysis.result_table import Column, ResultTable, Score
 
 
@@ -54,13 +53,3 @@ def is_dominated(point: tuple[float, float], others: Sequence[tuple[float, float
     """
     cost, value = point
     return any(c <= cost and v >= value and (c, v) != point for c, v in others)
-
-
-def cost_series(points: Sequence[CostPoint]) -> Series:
-    """Return the rows of the chart."""
-    rows = [
-        [point.method, float(f"{point.gmac:.4g}"), "yes" if point.on_front else "no"]
-        + [json_value(getattr(point.score, name)) for name in ESTIMATE_COLUMNS]
-        for point in points
-    ]
-    return Series(["method", "gmac", "front", *ESTIMATE_COLUMNS], rows)

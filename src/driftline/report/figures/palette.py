@@ -1,9 +1,8 @@
-"""Colors, dashes and shapes of methods, the same in every section of a page."""
+"""Colors, dashes and shapes of methods."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from driftline.types import JsonObject
@@ -47,44 +46,6 @@ class Style:
     shape: str
 
 
-CYCLES = len(SHAPES)
-STYLES = tuple(
-    Style(color, tuple(dash), SHAPES[(place + cycle) % CYCLES])
-    for cycle in range(CYCLES)
-    for place, dash in enumerate(DASHES)
-    for color in COLORS
-)
-"""All colors first, then all dashes with a shape each, then the same dashes with other shapes."""
-
-
-def assign_styles(sections: Iterable[Sequence[str]]) -> dict[str, Style]:
-    """Return a style for each method, given the methods of each section.
-
-    A style is used twice only after all have been used once. Among free styles, the one whose color is rarest in the
-    section where the method first appears is taken.
-
-    >>> found = assign_styles([["erm", "ft"], ["ft", "tent"]])
-    >>> [found[method].color for method in ("erm", "ft", "tent")]
-    ['#0072B2', '#D55E00', '#009E73']
-    """
-    styles: dict[str, Style] = {}
-    used: Counter[Style] = Counter()
-    for methods in sections:
-        near = Counter(styles[method].color for method in methods if method in styles)
-        for method in methods:
-            if method not in styles:
-                best = min(STYLES, key=lambda style: (used[style], near[style.color]))
-                styles[method] = best
-                used[best] += 1
-                near[best.color] += 1
-    return styles
-
-
-def has_duplicates(styles: Mapping[str, Style]) -> bool:
-    """Return whether there are more methods than styles."""
-    return len(styles) > len(STYLES)
-
-
 def apply_styles(spec: JsonObject, styles: Mapping[str, Style]) -> None:
     """Set the styles of the methods of a chart; a chart of other things stays unchanged."""
     for unit in unit_specs(spec):
@@ -97,17 +58,16 @@ def apply_styles(spec: JsonObject, styles: Mapping[str, Style]) -> None:
 
 
 def make_interactive(spec: JsonObject) -> None:
-    """Let the page hide or emphasize methods of a chart through the parameters `hidden` and `focus`."""
+    """Let the page emphasize a method of a chart through the parameter `focus`."""
     linked = [unit for unit in unit_specs(spec) if unit.get("encoding", {}).get("color", {}).get("field") == METHOD]
     for unit in linked:
         opacity = unit["mark"].get("opacity", 1)
-        unit["transform"] = [{"filter": "indexof(hidden, datum.method) < 0"}, *unit.get("transform", [])]
         unit["encoding"]["opacity"] = {
             "condition": {"test": "focus === '' || focus === datum.method", "value": opacity},
             "value": opacity / 8,
         }
     if linked:
-        spec["params"] = [{"name": "hidden", "value": []}, {"name": "focus", "value": ""}, *spec.get("params", [])]
+        spec["params"] = [{"name": "focus", "value": ""}, *spec.get("params", [])]
 
 
 def unit_specs(spec: JsonObject) -> Iterator[JsonObject]:

@@ -9,13 +9,10 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from driftline.report.analysis.pareto import CostPoint
-from driftline.report.analysis.result_table import Column
 from driftline.report.figures import heat_map
 from driftline.report.figures.axes import (
     HEIGHT,
     WIDTH,
-    curves_of_shares,
     curves_over_images,
     estimate_tooltips,
     method_scale,
@@ -23,14 +20,10 @@ from driftline.report.figures.axes import (
 )
 from driftline.report.figures.composition import stacked_bars
 from driftline.report.figures.disagreement import pair_matrix
-from driftline.report.figures.palette import SHAPES
 from driftline.report.figures.projection import scatter
 from driftline.types import JsonObject
 
 EMPTY = "rgba(128, 128, 128, 0.22)"  # not evaluated
-FRONT = "#8C8C8C"
-LOG_FROM = 20  # ratio of the largest to the smallest compute
-MAX_NAMES = 14  # more would overlap
 
 Spec = JsonObject
 
@@ -43,13 +36,6 @@ def accuracy_map(data: str, times: Sequence[str], domain: tuple[float, float]) -
 def transfer_map(data: str, times: Sequence[str], lowest: float, delta: float) -> Spec:
     """Return the heat map of g(t, tau)."""
     return page_style(heat_map.transfer_map(_named(data), times, lowest, delta), fill=EMPTY)
-
-
-def lines(
-    data: str, times: Sequence[str], methods: Sequence[str], name: str, span: tuple[float, float], unit: str = "t"
-) -> Spec:
-    """Return curves of a share over time."""
-    return page_style(curves_of_shares(_named(data), times, methods, name, span, unit=unit))
 
 
 def lines_over_images(data: str, methods: Sequence[str], name: str, span: tuple[float, float]) -> Spec:
@@ -107,46 +93,6 @@ def bars(data: str, times: Sequence[str], unit: str = "period") -> Spec:
         )
     )
     return page_style(chart.properties(description=f"Samples per {unit}"))
-
-
-def pareto(data: str, methods: Sequence[str], points: Sequence[CostPoint], column: Column) -> Spec:
-    """Return a mark per method with its interval, its name where there is room, and the Pareto front as steps."""
-    axis = alt.Axis(title=column.name, tickCount=5, format=".0%" if column.share else "~g")
-    y = alt.Y("value:Q", scale=alt.Scale(zero=False, padding=8), axis=axis)
-    placed = alt.Chart(_named(data), width=WIDTH, height=HEIGHT * 5 // 4).encode(
-        x=_cost([point.gmac for point in points])
-    )
-    base = placed.encode(color=alt.Color("method:N", scale=method_scale(methods), legend=None))
-    shape = alt.Shape("method:N", scale=method_scale(methods, lambda index: SHAPES[0]), legend=None)
-    layers = [
-        placed.transform_filter("datum.front === 'yes'")
-        .mark_line(color=FRONT, strokeWidth=1.5, interpolate="step-after")
-        .encode(y=y, order=alt.Order("gmac:Q")),
-        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2="high:Q"),
-        base.mark_point(filled=True, size=90, opacity=1).encode(y=y, shape=shape, tooltip=_cost_tooltips(column)),
-    ]
-    if len(points) <= MAX_NAMES:
-        text = base.mark_text(align="left", dx=8, dy=-7, fontSize=11, limit=150)
-        layers.append(text.encode(y=y, text=alt.Text("method:N")))
-    title = f"Compute and {column.name} by method, with the Pareto front"
-    return page_style(alt.layer(*layers).properties(description=title))
-
-
-def _cost(costs: Sequence[float]) -> alt.X:
-    """Return the axis of compute, logarithmic where methods are far apart."""
-    wide = min(costs) > 0 and max(costs) > LOG_FROM * min(costs)
-    scale = alt.Scale(type="log", nice=False, padding=20) if wide else alt.Scale(zero=False, nice=False, padding=20)
-    axis = alt.Axis(title="GMAC per run", tickCount=5, format=",.3~r", labelOverlap=True)
-    return alt.X("gmac:Q", scale=scale, axis=axis)
-
-
-def _cost_tooltips(column: Column) -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("method:N"),
-        alt.Tooltip("gmac:Q", title="GMAC per run", format=",.4~r"),
-        *estimate_tooltips(column.name, share=column.share),
-        alt.Tooltip("front:N", title="on the Pareto front"),
-    ]
 
 
 def _named(data: str) -> alt.NamedData:

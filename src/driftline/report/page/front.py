@@ -1,55 +1,54 @@
-"""The front page: the question of each benchmark, and the answer of the runs."""
+"""The front page: per benchmark a card with the question, the answer, one number and the chart that shows it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from driftline.report.analysis.groups import Group
-from driftline.report.format import count_of
+from driftline import registry
+from driftline.benchmarks.answer import Answer
+from driftline.report.page.answer_charts.draw import draw
+from driftline.report.page.answer_charts.scene import Scene, role_color
+from driftline.report.page.embed import PageCharts, PlacedChart
 from driftline.report.page.section import Section
 
-VISIBLE = 4  # answers of a benchmark; the rest are collapsed
+OTHER_SETTINGS = 6  # listed on a card
 
 
 @dataclass(frozen=True)
-class FrontEntry:
-    """A group of runs on the front page: the anchor of its section, its title, its answer and its size."""
+class FrontCard:
+    """A benchmark on the front page; `others` are further groups of its runs."""
 
     anchor: str
-    title: str
-    answer: str
-    size: str
-
-
-@dataclass(frozen=True)
-class BenchmarkAnswers:
-    """A benchmark with its question and the groups that answer it."""
-
     benchmark: str
+    data: str
     question: str
-    entries: tuple[FrontEntry, ...]
-
-    @property
-    def visible(self) -> Sequence[FrontEntry]:
-        return self.entries[:VISIBLE]
-
-    @property
-    def collapsed(self) -> Sequence[FrontEntry]:
-        return self.entries[VISIBLE:]
+    text: str
+    answer: Answer | None
+    chart: PlacedChart | None
+    others: tuple[Section, ...]
+    is_wide: bool = False
+    """Whether the card takes the whole width, with the text beside the chart."""
 
 
-def answers_by_benchmark(sections: Iterable[Section]) -> list[BenchmarkAnswers]:
-    """Return the answers of the sections by benchmark, in the order of the page."""
-    found: dict[tuple[str, str], list[FrontEntry]] = {}
+def front_cards(sections: Iterable[Section], charts: PageCharts) -> list[FrontCard]:
+    """Return a card per benchmark, in the order of benchmarks; no half of a row stays empty."""
+    members: dict[str, list[Section]] = {}
     for section in sections:
-        entry = FrontEntry(section.anchor, section.title, section.answer, size(section.table.group))
-        found.setdefault((section.table.group.benchmark, section.question), []).append(entry)
-    return [BenchmarkAnswers(benchmark, question, tuple(entries)) for (benchmark, question), entries in found.items()]
+        members.setdefault(section.table.group.benchmark, []).append(section)
+    order = sorted(members, key=lambda name: (registry.get("benchmark", name).place, name))
+    cards = [_card(members[name], charts) for name in order]
+    odd = len(cards) % 2 == 0
+    return [replace(card, is_wide=k == 0 or (odd and k == len(cards) - 1)) for k, card in enumerate(cards)]
 
 
-def size(group: Group) -> str:
-    """Return the number of methods, seeds and runs of a group."""
-    seeds = max(len(group.runs_of(method)) for method in group.methods)
-    parts = ((len(group.methods), "method"), (seeds, "seed"), (len(group.runs), "run"))
-    return ", ".join(count_of(count, noun) for count, noun in parts)
+def _card(sections: Sequence[Section], charts: PageCharts) -> FrontCard:
+    """Return the card of a benchmark: its group with the most runs outside of matrices, then with the most runs."""
+    main = max(sections, key=lambda section: (not section.in_matrix, len(section.table.group.runs)))
+    others = tuple(section for section in sections if section is not main)
+    chart = None
+    if main.answer:
+        colors = role_color(main.table, main.answer)
+        chart = draw(Scene(main.table, main.answer, charts, colors))
+    words = (main.question, main.text, main.answer, chart)
+    return FrontCard(main.anchor, main.benchmark, main.data, *words, others[:OTHER_SETTINGS])

@@ -7,13 +7,12 @@ from pathlib import Path
 from driftline.io.atomic import write_bytes
 from driftline.record.run import Record
 from driftline.report.analysis.displays import labeled_groups
-from driftline.report.analysis.matrix import views
+from driftline.report.analysis.matrix import MatrixView, views
 from driftline.report.analysis.repeats import average_repeats
 from driftline.report.analysis.result_table import tabulate
-from driftline.report.figures.palette import assign_styles
 from driftline.report.page.embed import PageCharts, bundle, template
-from driftline.report.page.front import answers_by_benchmark
-from driftline.report.page.section import build
+from driftline.report.page.front import front_cards
+from driftline.report.page.section import Section, build
 from driftline.report.tables import matrix
 from driftline.types import JsonObject
 from driftline.version import __version__
@@ -27,13 +26,20 @@ def write_report(record: Record, output: Path) -> None:
 def page(record: Record) -> str:
     """Return the page as text; streams that differ only in speed share a section."""
     tables = [tabulate(group) for group in average_repeats(labeled_groups(record))]
-    charts = PageCharts(assign_styles(table.group.methods for table in tables))
-    sections = [build(table, place, charts) for place, table in enumerate(tables)]
+    charts = PageCharts()
+    found = views(record)
+    crossed = {key for view in found for key in view.keys}
+    sections = [
+        build(table, place, charts, in_matrix=all(run.key in crossed for run in table.group.runs))
+        for place, table in enumerate(tables)
+    ]
     text: str = template().render(
         sections=sections,
-        benchmarks=answers_by_benchmark(sections),
-        matrices=_matrices(record),
+        cards=front_cards(sections, charts),
+        matrices=[_matrix(view, k) for k, view in enumerate(found)],
         matrix=matrix,
+        definitions=_definitions(sections),
+        methods=len({method for section in sections for method in section.table.group.methods}),
         runs=len(record),
         version=__version__,
         figures=charts.content(),
@@ -42,6 +48,11 @@ def page(record: Record) -> str:
     return text
 
 
-def _matrices(record: Record) -> list[JsonObject]:
-    found = enumerate(views(record))
-    return [{"view": view, "anchor": f"matrix-{k}", "notes": matrix.notes(view)} for k, view in found]
+def _matrix(view: MatrixView, place: int) -> JsonObject:
+    return {"view": view, "anchor": f"matrix-{place}", "notes": matrix.notes(view), "title": matrix.finding(view)}
+
+
+def _definitions(sections: list[Section]) -> dict[str, str]:
+    """Return every metric of the tables with its formula, once."""
+    columns = [column for section in sections for column in section.table.columns]
+    return {column.word: column.formula for column in columns}

@@ -14,14 +14,14 @@ from driftline.report.analysis.estimates import FINAL
 from driftline.report.analysis.frozen_baseline import compare_with_frozen
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.internals import diagnostic_curves
-from driftline.report.analysis.pareto import cost_points, cost_series, primary_column
 from driftline.report.analysis.projection import project_features
 from driftline.report.analysis.result_table import ResultTable
 from driftline.report.analysis.selected_settings import HEADER, from_search
-from driftline.report.figures.axes import share_range, value_range
-from driftline.report.format import format_images, format_points
+from driftline.report.figures.axes import value_range
+from driftline.report.format import count_of, format_images, format_points
 from driftline.report.page import charts
 from driftline.report.page.embed import PageCharts, PlacedChart
+from driftline.report.page.multiples import multiples
 from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow, text_columns, text_row
 
 CHOICES = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "epoch", "score")
@@ -36,14 +36,17 @@ class Panel:
 
     title: str
     charts: tuple[PlacedChart, ...] = ()
-    charts_by_method: tuple[tuple[str, tuple[PlacedChart, ...]], ...] = ()
+    rows: tuple[tuple[str, tuple[PlacedChart, ...]], ...] = ()
+    """Further charts under headings."""
+    small: bool = False
+    """Whether the charts of a row are small multiples."""
     table: Table | None = None
     sortable: bool = False
     summary: str = ""
     """If given, the table is collapsed below this text."""
     note: str = ""
-    has_methods: bool = False
-    """Whether the charts distinguish methods, so that the legend applies to them."""
+    hint: str = ""
+    """What is folded, in a few words."""
 
 
 def final_step(results: ResultTable, page: PageCharts) -> Panel | None:
@@ -59,23 +62,27 @@ def final_step(results: ResultTable, page: PageCharts) -> Panel | None:
             placed.append(page.add_chart(column.formula, spec))
     dashed = f"; dashed lines: {', '.join(references)}" if references else ""
     note = f"Means over seeds with 95% intervals{dashed}. {HOVER}"
-    return Panel("At the final step", tuple(placed), note=note, has_methods=True) if placed else None
+    return Panel("At the final step", tuple(placed), note=note) if placed else None
 
 
 def over_time(results: ResultTable, page: PageCharts) -> Panel | None:
-    """Show the headline metrics over time, and the data."""
+    """Show the headline metrics over time, a chart per method."""
     group, headline = results.group, tuple((column.metric, column.stat) for column in results.columns)
-    placed = []
-    for metric, rows in curves.headline_curves(group, headline).items():
-        times, unit = curves.time_names(group), curves.time_unit(group)
-        spec = charts.lines(page.add_data(rows), times, group.methods, title(metric), share_range(rows), unit)
-        formula = next(column.formula for column in results.columns if column.metric == metric)
-        placed.append(page.add_chart(formula, spec))
-    data = (*_samples(group, page), *_composition(group, page))
-    if not placed:
-        return Panel("Data", data) if data else None
-    note = f"Lines are means over seeds, bands 95% intervals, clipped to 0 to 100%. {HOVER}"
-    return Panel("Over time", (*placed, *data), note=note, has_methods=True)
+    times, rows = curves.time_names(group), []
+    colors = {method: page.styles[method].color for method in group.methods}
+    for metric, series in curves.headline_curves(group, headline).items():
+        placed = multiples(series, metric, times, colors, group.baseline, page)
+        rows.append((title(metric), placed))
+    behind = f" The thin orange line is {group.baseline}." if group.baseline else ""
+    note = f"Means over seeds, bands are 95% intervals.{behind} {HOVER}"
+    hint = f"{count_of(len(rows), 'metric')}, a chart per method"
+    return Panel("All curves", rows=tuple(rows), note=note, hint=hint, small=True) if rows else None
+
+
+def data(results: ResultTable, page: PageCharts) -> Panel | None:
+    """Show the amount of data over time."""
+    placed = (*_samples(results.group, page), *_composition(results.group, page))
+    return Panel("Data", placed, hint="samples over time") if placed else None
 
 
 def _samples(group: Group, page: PageCharts) -> list[PlacedChart]:
@@ -95,20 +102,6 @@ def _composition(group: Group, page: PageCharts) -> list[PlacedChart]:
         for name, rows in found or ()
         if found
     ]
-
-
-def cost(results: ResultTable, page: PageCharts) -> Panel | None:
-    """Show the primary metric against compute."""
-    column = primary_column(results)
-    points = cost_points(results, column) if column else []
-    if not points or column is None:
-        return None
-    spec = charts.pareto(page.add_data(cost_series(points)), results.group.methods, points, column)
-    note = (
-        "Compute per run: multiply-accumulate operations of all forward and backward passes, excluding evaluation, "
-        "averaged over seeds. The line is the Pareto front of methods that see no additional data."
-    )
-    return Panel("Cost", (page.add_chart(f"{column.name} against compute", spec),), note=note, has_methods=True)
 
 
 def against_frozen(results: ResultTable, page: PageCharts) -> Panel | None:
@@ -153,7 +146,7 @@ def internals(results: ResultTable, page: PageCharts) -> Panel | None:
         spec = charts.lines_over_images(data, results.group.methods, str(gauge), value_range(part))
         placed.append(page.add_chart(str(gauge), spec))
     note = "Means over seeds with 95% t-intervals, for methods that report diagnostics."
-    return Panel("Diagnostics", tuple(placed), note=note, has_methods=True)
+    return Panel("Diagnostics", tuple(placed), note=note)
 
 
 def different_answers(results: ResultTable, page: PageCharts) -> Panel | None:
@@ -226,7 +219,7 @@ def heat_maps(results: ResultTable, page: PageCharts) -> Panel | None:
             maps.append(page.add_chart(f"transfer ratio g(t, τ), white at δ = {delta}", spec))
         placed += [(method, tuple(maps))] if maps else []
     note = f"Means over seeds; gray cells were not evaluated. {HOVER}"
-    return Panel("Trained at t, tested at τ", charts_by_method=tuple(placed), note=note, has_methods=True)
+    return Panel("Trained at t, tested at τ", rows=tuple(placed), note=note)
 
 
 def projections(results: ResultTable, page: PageCharts) -> Panel | None:
@@ -256,7 +249,7 @@ def _range(by_method: dict[str, Series]) -> tuple[float, float]:
 PANELS: tuple[Callable[[ResultTable, PageCharts], Panel | None], ...] = (
     final_step,
     over_time,
-    cost,
+    data,
     against_frozen,
     internals,
     different_answers,

@@ -1,17 +1,26 @@
-"""A section of the page: the results of one group of comparable runs."""
+"""A benchmark's page: the results of one group of comparable runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+from driftline.benchmarks.answer import Answer
 from driftline.report.analysis.cards import MethodCards, cards, data_notes, departures
+from driftline.report.analysis.groups import Group
 from driftline.report.analysis.result_table import ResultTable
-from driftline.report.analysis.summary import answer
-from driftline.report.figures.palette import Style, has_duplicates
+from driftline.report.analysis.summary import front_answer
+from driftline.report.analysis.trivial_baseline import not_above
+from driftline.report.figures.palette import SHAPES, Style
+from driftline.report.format import count_of
+from driftline.report.page.answer_charts.scene import Scene, role_color
 from driftline.report.page.embed import PageCharts
 from driftline.report.page.panels import Panel, panels
+from driftline.report.page.published import PublishedFigures
+from driftline.report.page.results import PageTable, page_table
+from driftline.report.page.section_figures import SectionFigure, section_figures
 from driftline.report.tables.captions import caption, formulas, notes
+
+UNANSWERED = "These runs have no scores for the headline metrics."
 
 
 @dataclass(frozen=True)
@@ -20,57 +29,73 @@ class Section:
 
     anchor: str
     title: str
+    benchmark: str
+    data: str
+    size: str
     question: str
-    answer: str
+    answer: Answer | None
     paper: str
     table: ResultTable
     caption: str
     notes: list[str]
+    cautions: list[str]
     formulas: list[tuple[str, str]]
-    styles: Mapping[str, Style]
+    figures: list[SectionFigure]
+    results: PageTable
+    published: PublishedFigures | None
+    commands: list[tuple[str, str]]
     panels: list[Panel]
     departures: list[str]
     data_notes: list[str]
     shared_card: str
     cards: list[MethodCards]
+    in_matrix: bool
+    """Whether its runs belong to a matrix of methods and benchmarks."""
 
     @property
-    def sample_sizes(self) -> list[int | None]:
-        """The n of each column, or None where cells differ and each shows its own."""
-        found = []
-        for k in range(len(self.table.columns)):
-            sizes = {cell.n for row in self.table.rows if (cell := row.cells[k])}
-            found.append(sizes.pop() if len(sizes) == 1 else None)
-        return found
-
-    @property
-    def has_legend(self) -> bool:
-        return any(panel.has_methods for panel in self.panels)
-
-    @property
-    def has_duplicates(self) -> bool:
-        """Whether there are more methods than styles."""
-        return has_duplicates(self.styles)
+    def text(self) -> str:
+        """The answer in words."""
+        return self.answer.text if self.answer else UNANSWERED
 
 
-def build(table: ResultTable, place: int, charts: PageCharts) -> Section:
+def build(table: ResultTable, place: int, charts: PageCharts, in_matrix: bool) -> Section:
     """Return the section of a group; `place` is its index on the page."""
     group, card = table.group, table.group.card
     shared_card, by_method = cards(group)
+    answer = front_answer(table)
+    colors = role_color(table, answer)
+    charts.styles = {method: Style(color, (1, 0), SHAPES[0]) for method, color in colors.items()}
+    results = page_table(table, colors)
+    columns = [one.column for one in results.columns]
     return Section(
         anchor=f"group-{place}",
         title=group.title,
+        benchmark=group.benchmark,
+        data=" · ".join(part for part in group.title.split(" · ")[1:] if "=" not in part),
+        size=size(group),
         question=card.question,
-        answer=answer(table),
+        answer=answer,
         paper=card.paper,
         table=table,
         caption=caption(table),
         notes=notes(table),
+        cautions=not_above(table),
         formulas=formulas(table),
-        styles=charts.styles,
+        figures=section_figures(Scene(table, answer, charts, colors), columns) if answer else [],
+        results=results,
+        published=None,
+        commands=[],
         panels=panels(table, charts),
         departures=departures(group),
         data_notes=data_notes(group),
         shared_card=shared_card,
         cards=by_method,
+        in_matrix=in_matrix,
     )
+
+
+def size(group: Group) -> str:
+    """Return the number of methods, seeds and runs of a group."""
+    seeds = max(len(group.runs_of(method)) for method in group.methods)
+    parts = ((len(group.methods), "method"), (seeds, "seed"), (len(group.runs), "run"))
+    return " · ".join(count_of(count, noun) for count, noun in parts)

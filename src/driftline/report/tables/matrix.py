@@ -58,6 +58,18 @@ def notes(view: MatrixView) -> list[str]:
     return found
 
 
+def finding(view: MatrixView) -> str:
+    """Return the title of a matrix: who is best or tied where."""
+    best = {method: [view.is_bold(column, c) for column, c in view.row(method) if c.score] for method in view.methods}
+    wins = {method: sum(cells) for method, cells in best.items()}
+    top = max(wins, key=lambda method: wins[method], default="")
+    if not top or not wins[top]:
+        return "Not certain yet which method is best"
+    if wins[top] == len(best[top]) > 1:
+        return f"{top} is best or tied wherever it can run"
+    return f"No method is best everywhere; {top} is best or tied in {wins[top]} of {len(best[top])} benchmarks"
+
+
 def _column_note(view: MatrixView, column: MatrixColumn) -> str:
     metric = column.metric
     assert metric is not None

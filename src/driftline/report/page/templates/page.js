@@ -20,53 +20,35 @@
       Object.fromEntries(columns.map(([key, values]) => [key, values[row]])));
   };
   const namesOf = spec => {
-    const parts = [spec, ...(spec.layer || [])];
-    return Array.from(new Set(parts.filter(part => part.data && part.data.name).map(part => part.data.name)));
+    const inner = [spec.data && spec.data.name, ...(spec.layer || []).flatMap(namesOf)];
+    return Array.from(new Set(inner.filter(name => name)));
   };
 
-  // Each section remembers which methods are hidden and which one is in front.
+  // Each section remembers which method is in front.
   const states = new Map();
   const stateOf = element => {
     const section = element.closest("section") || document.body;
-    if (!states.has(section)) states.set(section, {section, hidden: new Set(), focus: "", views: []});
+    if (!states.has(section)) states.set(section, {section, focus: "", views: []});
     return states.get(section);
   };
-  const tell = (view, state) =>
-    view.signal("hidden", Array.from(state.hidden)).signal("focus", state.focus).runAsync();
-  const apply = state => {
-    const {section, hidden, focus} = state;
+  const tell = (view, state) => view.signal("focus", state.focus).runAsync();
+  const choose = (state, method) => {
+    state.focus = state.focus === method ? "" : method;
     state.views.forEach(view => tell(view, state));
-    all("[data-toggle]", section).forEach(button =>
-      button.setAttribute("aria-pressed", String(!hidden.has(button.dataset.toggle))));
-    all("tr[data-method]", section).forEach(row => {
-      const chosen = row.dataset.method === focus;
+    all("tr[data-method]", state.section).forEach(row => {
+      const chosen = row.dataset.method === state.focus;
       row.classList.toggle("chosen", chosen);
       all("th > button", row).forEach(button => button.setAttribute("aria-pressed", String(chosen)));
     });
-    all("[data-map]", section).forEach(map => {
-      map.hidden = hidden.has(map.dataset.map);
-      map.classList.toggle("dimmed", focus !== "" && map.dataset.map !== focus);
-    });
-  };
-  const choose = (state, method) => {
-    state.focus = state.focus === method ? "" : method;
-    state.hidden.delete(method);
-    apply(state);
   };
   all("tr[data-method]").forEach(row =>
     row.addEventListener("click", () => choose(stateOf(row), row.dataset.method)));
-  all("[data-toggle]").forEach(button => button.addEventListener("click", () => {
-    const state = stateOf(button), method = button.dataset.toggle;
-    if (!state.hidden.delete(method)) state.hidden.add(method);
-    if (state.focus === method) state.focus = "";
-    apply(state);
-  }));
 
   // Charts are drawn one after the other so that the page can be read meanwhile; what is in view comes first.
   // A chart in a closed part has no width; it is drawn when the part is opened.
-  const isFolded = id => document.getElementById(id).closest("details:not([open])") !== null;
-  const waiting = new Set(Object.keys(figures.charts).filter(id => !isFolded(id))), urgent = [];
-  const folded = new Set(Object.keys(figures.charts).filter(isFolded));
+  const isFolded = id => document.getElementById(id).closest("details:not([open]), [hidden]") !== null;
+  const waiting = new Set(), urgent = [];
+  const folded = new Set(Object.keys(figures.charts));
   const draw = async id => {
     const spec = figures.charts[id], place = document.getElementById(id);
     spec.datasets = Object.fromEntries(namesOf(spec).map(name => [name, recordsOf(name)]));
@@ -75,7 +57,7 @@
     place.setAttribute("role", "img");  // Vega has made it a document of its own
     place.setAttribute("aria-label", spec.description);
     place.style.minHeight = "";
-    if (!spec.params) return;
+    if (!(spec.params || []).some(param => param.name === "focus")) return;
     const state = stateOf(place);
     state.views.push(view);
     tell(view, state);
@@ -83,22 +65,34 @@
       if (item && item.datum && item.datum.method) choose(state, item.datum.method);
     });
   };
+  let drawing = false;
   const drawAll = async () => {
+    if (drawing) return;
+    drawing = true;
     while (waiting.size) {
       const id = urgent.find(one => waiting.has(one)) || waiting.values().next().value;
       waiting.delete(id);
       await draw(id);
       await new Promise(resolve => setTimeout(resolve));
     }
+    drawing = false;
     document.documentElement.dataset.charts = "drawn";
   };
   const watcher = new IntersectionObserver(entries =>
     entries.filter(entry => entry.isIntersecting).forEach(entry => urgent.unshift(entry.target.id)));
-  waiting.forEach(id => {
-    const place = document.getElementById(id), height = figures.charts[id].height;
-    place.style.minHeight = (typeof height === "number" ? height : 200) + "px";
-    watcher.observe(place);
-  });
+  // Charts that have become visible are drawn.
+  const unfold = () => {
+    const visible = Array.from(folded).filter(id => !isFolded(id));
+    if (visible.length) delete document.documentElement.dataset.charts;
+    visible.forEach(id => {
+      const place = document.getElementById(id), height = figures.charts[id].height;
+      folded.delete(id);
+      waiting.add(id);
+      place.style.minHeight = (typeof height === "number" ? height : 200) + "px";
+      watcher.observe(place);
+    });
+    drawAll();
+  };
 
   // The numbers of a chart become a table when they are asked for.
   const element = (name, text, attributes) => {
@@ -149,26 +143,38 @@
   all("table.sortable thead button").forEach(button =>
     button.addEventListener("click", () => sort(button.closest("table"), button.closest("th"))));
 
+  all(".all-metrics").forEach(button => button.addEventListener("click", () => {
+    const open = document.getElementById(button.getAttribute("aria-controls")).classList.toggle("with-all");
+    button.setAttribute("aria-expanded", String(open));
+  }));
+
   // What is folded: charts are drawn and numbers written when a part is opened, and a link opens the part it leads into.
   all("details").forEach(details => details.addEventListener("toggle", () => {
     if (!details.open) return;
-    all(".chart", details).filter(place => folded.has(place.id) && !isFolded(place.id)).forEach(place => {
-      folded.delete(place.id);
-      draw(place.id);
-    });
+    unfold();
     all("[data-shows]", details).filter(place => !place.textContent).forEach(place => {
       const content = JSON.parse(document.getElementById(place.dataset.shows).textContent);
       place.textContent = JSON.stringify(content, null, 1);
     });
   }));
+  // One view at a time: the answers, a benchmark, the explorer. A link to anything in a view opens the view.
+  const views = all(".view");
   const openTarget = () => {
-    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-    if (!target) return;
-    for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
-    target.scrollIntoView();
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (views.length) {
+      const view = (target && target.closest(".view")) || views[0];
+      views.forEach(one => { one.hidden = one !== view; });
+      all("header nav a").forEach(link => {
+        const current = document.querySelector(link.hash).closest(".view") === view && (view !== views[0] || link.hash === "#" + views[0].id);
+        if (current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+      });
+    }
+    if (target) {
+      for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+      if (target === views[0]) scrollTo(0, 0); else target.scrollIntoView();
+    }
+    unfold();
   };
   window.addEventListener("hashchange", openTarget);
   openTarget();
-
-  drawAll();
 })();

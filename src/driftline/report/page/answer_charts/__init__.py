@@ -1,0 +1,1 @@
+"""Charts of answers: one file per kind of chart that a benchmark can ask for."""

@@ -1,0 +1,70 @@
+"""A metric along the stream: the best method against the baseline, with the gain filled in; others are grey."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from driftline.benchmarks.answer import AlongStream
+from driftline.report.analysis.curves import Series, curve, time_unit
+from driftline.report.page.answer_charts.scene import WIDE, Scene, Span, base, percent, score_text, tooltips, y_axis
+from driftline.report.page.labels import EndLabel, end_labels
+from driftline.report.page.look import NEW_SOFT, REST, look
+from driftline.types import JsonObject
+
+ROOM = 92  # pixels right of the lines for their names
+FIELDS = ["method", "at", "value", "score", "n", "seeds"]
+
+
+def draw(scene: Scene, chart: AlongStream) -> JsonObject | None:
+    """Return the chart; None if the metric has no value per time, or times are not numbers."""
+    found: dict[str, list[list[Any]]] = {}
+    for row in curve(scene.table.group, chart.metric).records():
+        if row["value"] is None or not str(row["time"]).isdecimal():
+            continue
+        text = score_text(row["value"], row["low"], row["high"])
+        point = [row["method"], int(row["time"]), percent(row["value"]), text, row["n"], row["seeds"]]
+        found.setdefault(row["method"], []).append(point)
+    best = scene.answer.method
+    if len(found.get(best, [])) < 2:
+        return None
+    span = Span.around([row[2] for rows in found.values() for row in rows])
+    last = max(int(str(row[1])) for rows in found.values() for row in rows)
+    end = alt.ExprRef(f"width > {WIDE} ? {last} * width / (width - {ROOM}) : {last}")
+    x = alt.X(
+        "at:Q",
+        scale=alt.Scale(domainMin=0, domainMax=end, nice=False),
+        axis=alt.Axis(title=time_unit(scene.table.group), grid=False, tickCount=4, format=",d", titleAnchor="start"),
+    )
+    order = [name for name in reversed(scene.order(list(found)))]
+    lines = [layer for name in order for layer in _line(scene, name, found[name], x, span)]
+    shown = [name for name in (best, scene.reference) if name in found]
+    labels = [EndLabel(found[name][-1][2], name, scene.text_color(name)) for name in shown]
+    ends = end_labels(labels, last, (span.low, span.high), scene.height, WIDE)
+    return look(alt.layer(*_between(scene, found, x, span), *lines, *ends), scene.answer.text)
+
+
+def _line(scene: Scene, method: str, rows: list[list[Any]], x: alt.X, span: Span) -> list[alt.Chart]:
+    color = scene.color(method)
+    thin = color == REST
+    plot = base(scene.charts.add_data(Series(FIELDS, rows)), scene.height).encode(x=x, y=y_axis("value", span))
+    line = plot.mark_line(color=color, strokeWidth=1.2 if thin else 2.2, opacity=0.8 if thin else 1, strokeJoin="round")
+    if thin:
+        return [line]
+    hover = plot.mark_point(size=90, opacity=0, filled=True).encode(
+        tooltip=tooltips(
+            ("method", "method"), ("score", "accuracy"), ("at", "until"), ("n", "answers"), ("seeds", "seeds")
+        )
+    )
+    return [line, hover]
+
+
+def _between(scene: Scene, found: dict[str, list[list[Any]]], x: alt.X, span: Span) -> list[alt.Chart]:
+    """Return the area between the best method and the baseline."""
+    if scene.reference not in found:
+        return []
+    old = {row[1]: row[2] for row in found[scene.reference]}
+    rows = [{"at": row[1], "new": row[2], "old": old[row[1]]} for row in found[scene.answer.method] if row[1] in old]
+    plot = alt.Chart(alt.Data(values=rows), width="container")
+    return [plot.mark_area(color=NEW_SOFT, opacity=0.8).encode(x=x, y=y_axis("old", span), y2="new:Q")]

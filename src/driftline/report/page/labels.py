@@ -1,0 +1,115 @@
+"""Names at marks: at the ends of lines, and beside points where there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair as alt
+
+from driftline.report.page.look import SOFT
+
+LETTER, LINE = 6.2, 14.0  # size of a letter of 11 pixels, with its space
+AWAY = 9.0  # from the middle of a mark to its label
+
+
+@dataclass(frozen=True)
+class EndLabel:
+    """The name of a line, at the height of its end."""
+
+    value: float
+    text: str
+    color: str
+
+
+def end_labels(
+    labels: Sequence[EndLabel], at: float, span: tuple[float, float], height: float, wide: float
+) -> list[alt.Chart]:
+    """Return names right of the ends of lines, apart from each other, where the chart is wider than `wide`."""
+    ordered = sorted(labels, key=lambda label: label.value)
+    step = 34 * (span[1] - span[0]) / height
+    places: list[float] = []
+    for label in ordered:
+        places.append(max(label.value, places[-1] + step) if places else label.value)
+    over = max(0.0, places[-1] - span[1]) if places else 0.0
+    return [
+        alt.Chart(
+            alt.Data(values=[{"at": at, "value": place - over, "text": two_lines(label.text)}]), width="container"
+        )
+        .mark_text(
+            align="left",
+            dx=10,
+            color=label.color,
+            fontWeight=400 if label.color == SOFT else 600,
+            lineHeight=13,
+            baseline="middle",
+            opacity=alt.ExprRef(f"width > {wide} ? 1 : 0"),
+        )
+        .encode(x="at:Q", y="value:Q", text="text:N")
+        for place, label in zip(places, ordered, strict=True)
+    ]
+
+
+def two_lines(text: str) -> list[str]:
+    """Break a label in two lines near its middle.
+
+    >>> two_lines("retrained each month")
+    ['retrained', 'each month']
+    """
+    words = text.split(" ")
+    cut = min(range(1, len(words)), key=lambda k: abs(len(" ".join(words[:k])) - len(text) / 2), default=1)
+    return [part for part in (" ".join(words[:cut]), " ".join(words[cut:])) if part]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A mark with a name, in pixels from the lower left corner of the plot."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True)
+class PlacedLabel:
+    """A name and the side of its mark that it is on."""
+
+    text: str
+    align: str
+    dx: float
+    dy: float
+
+
+def place_labels(spots: Sequence[Spot], width: float, height: float) -> dict[str, PlacedLabel]:
+    """Return a place for each name that fits beside its mark, the first names first; others are left out.
+
+    >>> close = [Spot(50, 50, "er"), Spot(54, 50, "mir"), Spot(52, 51, "online-ewc"), Spot(53, 50, "online-l2")]
+    >>> {text: label.align for text, label in place_labels(close, 300, 200).items()}
+    {'er': 'right', 'mir': 'left', 'online-ewc': 'center', 'online-l2': 'center'}
+    """
+    taken = [(spot.x - 5, spot.y - 5, spot.x + 5, spot.y + 5) for spot in spots]
+    placed: dict[str, PlacedLabel] = {}
+    for spot in spots:
+        size = LETTER * len(spot.text)
+        for align, dx, dy in (
+            *(("left", AWAY, 0.0), ("right", -AWAY, 0.0), ("center", 0.0, -AWAY - 4), ("center", 0.0, AWAY + 4)),
+            *(
+                ("left", AWAY - 2, -AWAY),
+                ("right", 2 - AWAY, -AWAY),
+                ("left", AWAY - 2, AWAY),
+                ("right", 2 - AWAY, AWAY),
+            ),
+        ):
+            left = spot.x + dx - {"left": 0.0, "right": size, "center": size / 2}[align]
+            low = spot.y - dy - LINE / 2
+            box = (left, low, left + size, low + LINE)
+            inside = box[0] >= 0 and box[2] <= width and box[1] >= -4 and box[3] <= height + 10
+            if inside and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                placed[spot.text] = PlacedLabel(spot.text, align, dx, dy)
+                break
+    return placed
+
+
+def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
