@@ -28,6 +28,8 @@ Settings: TypeAlias = Mapping[str, Any]
 JsonObject: TypeAlias = dict[str, Any]
 """A JSON object, or a row of a table by column."""
 
+Score: TypeAlias = Any
+"""The value of a metric: a number, or an array of one per leading index of the data."""
 TrainingRound: TypeAlias = tuple[Any, ...]
 """Inputs, labels and, if there is one, the split of one training round."""
 
@@ -117,7 +119,7 @@ class Samples:
         index = index if isinstance(index, slice) else np.asarray(index)
         if isinstance(index, np.ndarray) and index.size == 0:  # numpy takes an empty list for floats
             index = index.astype(int)
-        columns: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        columns: JsonObject = {f.name: getattr(self, f.name) for f in fields(self)}
         columns = {k: None if v is None else take_rows(v, index) for k, v in columns.items()}
         return Samples(**columns)
 
@@ -125,9 +127,7 @@ class Samples:
     def concat(parts: Sequence[Samples]) -> Samples:
         """Concatenate; a column is kept only if every part has it."""
         given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Samples)}
-        columns: dict[str, Any] = {
-            k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()
-        }
+        columns: JsonObject = {k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()}
         return Samples(**columns)
 
 
@@ -166,9 +166,7 @@ class Answers:
     def concat(parts: Sequence[Answers]) -> Answers:
         """Concatenate; a column is kept only if every part has it."""
         given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Answers)}
-        columns: dict[str, Any] = {
-            k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()
-        }
+        columns: JsonObject = {k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()}
         return Answers(**columns)
 
     def rows(self) -> Iterator[Answers]:

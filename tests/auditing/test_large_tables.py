@@ -160,3 +160,15 @@ def test_sources_that_cannot_be_read(folder: Path, source: Any, more: dict[str, 
         source = folder / source
     with pytest.raises(UserError, match=sentence):
         read(source, **more)
+
+
+@pytest.mark.parametrize(
+    "sql", [None, "select * from elsewhere", "from read_csv('{folder}/p0.csv')", "from '{folder}/p0.csv'"]
+)
+def test_a_query_of_a_database_and_a_view_in_it_read_no_other_file(
+    folder: Path, tmp_path: Path, sql: str | None
+) -> None:
+    with duckdb.connect(str(tmp_path / "v.duckdb")) as database:
+        database.execute(f"create view elsewhere as from read_csv('{folder}/p0.csv')")
+    with pytest.raises(UserError, match="disabled by configuration"):
+        read(tmp_path / "v.duckdb", sql=sql and sql.format(folder=folder))

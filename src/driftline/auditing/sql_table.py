@@ -2,7 +2,7 @@
 
 A table is a SELECT with two more columns, the file and the number of the row in it, by which rows are drawn: the same
 ones however many threads read, and in a resumed audit. Nothing is ever written: databases are attached read-only, and a
-query is a single SELECT.
+query is a single SELECT. A query of a database, and a view in it, reads nothing but that database.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ def _queried(connection: duckdb.DuckDBPyConnection, source: str | None, sql: str
             raise UserError(f"there is no database {source}")
         try:
             connection.execute(f"attach '{_escaped(source)}' as source (read_only); use source")
+            connection.execute("set enable_external_access = false; set lock_configuration = true")
         except duckdb.Error as error:
             raise UserError(f"cannot read {source}: expected a DuckDB file. {str(error).splitlines()[0]}") from None
     if sql is None:

@@ -46,7 +46,7 @@ class CsvWriter:
         self._out = io.StringIO()
         self._writer = csv.writer(self._out, lineterminator="\n")
 
-    def writerow(self, row: Iterable[Any]) -> None:
+    def writerow(self, row: Iterable[object]) -> None:
         """Add a row."""
         self._writer.writerow([escape_formula(value) for value in row])
 

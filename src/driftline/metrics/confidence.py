@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
 from driftline.errors import UserError
+from driftline.types import Score
 
 MAX_RESAMPLED_AT_ONCE = 2_000_000  # resampled examples held in memory at once
 
@@ -23,8 +24,8 @@ MAX_RESAMPLED_AT_ONCE = 2_000_000  # resampled examples held in memory at once
 class Interval(NamedTuple):
     """Two ends of a confidence interval, numbers or arrays."""
 
-    low: Any
-    high: Any
+    low: Score
+    high: Score
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from driftline.metrics import metric
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Score
 
 WILD_TIME = "Yao et al. 2022, Wild-Time"
 
@@ -27,7 +25,7 @@ def _example(rng: np.random.Generator) -> JsonObject:
     paper=WILD_TIME,
     example=lambda rng: {**_example(rng), "n": rng.integers(1, 50, 5)},
 )
-def in_distribution_accuracy(accuracy: ArrayLike, n: ArrayLike) -> Any:
+def in_distribution_accuracy(accuracy: ArrayLike, n: ArrayLike) -> Score:
     """Return the accuracy on the pooled held-out examples: large periods count more. Higher is better.
 
     >>> round(float(in_distribution_accuracy([0.9, 0.6], n=[1, 2])), 6)
@@ -46,7 +44,7 @@ def in_distribution_accuracy(accuracy: ArrayLike, n: ArrayLike) -> Any:
     paper=WILD_TIME,
     example=_example,
 )
-def ood_mean(accuracy: ArrayLike) -> Any:
+def ood_mean(accuracy: ArrayLike) -> Score:
     """Return the unweighted mean over later periods. Higher is better."""
     return np.asarray(accuracy, float).mean(axis=-1)
 
@@ -61,7 +59,7 @@ def ood_mean(accuracy: ArrayLike) -> Any:
     paper=WILD_TIME,
     example=_example,
 )
-def ood_worst(accuracy: ArrayLike) -> Any:
+def ood_worst(accuracy: ArrayLike) -> Score:
     """Return the accuracy in the worst later period. Higher is better."""
     return np.asarray(accuracy, float).min(axis=-1)
 
@@ -75,6 +73,6 @@ def ood_worst(accuracy: ArrayLike) -> Any:
     paper="Ji, Alaa, Sontag, Seq-to-Final",
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )
-def final_accuracy(correct: ArrayLike) -> Any:
+def final_accuracy(correct: ArrayLike) -> Score:
     """Return the accuracy on the final test set. Higher is better."""
     return np.asarray(correct, float).mean(axis=-1)

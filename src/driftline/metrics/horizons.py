@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial as fix
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -200,7 +200,7 @@ def _fraction(what: str, value: float, largest: float) -> None:
         raise UserError(f"{what} must be a fraction from 0 to {largest}, not {value}")
 
 
-def _variant(name: str, formula: str, compute: Callable[..., object], **settings: Any) -> None:
+def _variant(name: str, formula: str, compute: Callable[..., object], **settings: object) -> None:
     metric(name, formula=formula, better="higher", unit="steps", paper=PAPER, example=example_maker(**settings))(
         compute
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +33,7 @@ from driftline.metrics.novelty import (
     unseen_flags,
 )
 from driftline.metrics.per_period import check_positive
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Score
 
 __all__ = [
     "BestThreshold",
@@ -101,7 +101,7 @@ def _example(rng: np.random.Generator) -> JsonObject:
     paper=NED,
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )
-def overall(correct: ArrayLike) -> Any:
+def overall(correct: ArrayLike) -> Score:
     """Return the accuracy over the whole stream. Higher is better."""
     return np.asarray(correct, float).mean(axis=-1)
 

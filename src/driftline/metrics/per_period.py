@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from driftline.errors import UserError, unknown_name
 from driftline.metrics import metric
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Score
 
 PAPER = "Iovine, Ziffer, Della Valle 2026, Tracking Adaptation Time"
 TOLERANCE = 1e-12  # .36 / .40 and .90 are the same number, whatever floating point thinks of it
@@ -34,12 +34,12 @@ class PerStep:
         return self.values
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Score:
         """Mean over the t that count, one per leading index; NaN if there are none."""
         return masked_mean(self.counted_values, ~np.isnan(self.counted_values))
 
     @property
-    def minimum(self) -> Any:
+    def minimum(self) -> Score:
         """Smallest over the t that count, one per leading index; NaN if there are none."""
         return np.fmin.reduce(self.counted_values, axis=-1, initial=np.nan)
 
@@ -49,7 +49,7 @@ class PerStep:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> Score:
         return self.values[index]
 
     def __iter__(self) -> Iterator[Any]:
@@ -124,7 +124,7 @@ def usable_steps(evaluated: np.ndarray, horizon: int | None, partial: bool) -> t
     return use, (have > 0) & (partial | (have == wanted))
 
 
-def masked_mean(x: np.ndarray, use: np.ndarray, counted: np.ndarray | bool = True) -> Any:
+def masked_mean(x: np.ndarray, use: np.ndarray, counted: np.ndarray | bool = True) -> Score:
     """Return the mean of the used entries of the last axis; NaN if there are none or the row is not counted."""
     count = use.sum(axis=-1)
     total = np.where(use, x, 0).sum(axis=-1)
@@ -137,7 +137,7 @@ def check_positive(what: str, value: int) -> None:
         raise UserError(f"{what} must be a whole number of steps, at least 1, not {value}")
 
 
-def example_maker(**settings: Any) -> Callable[[np.random.Generator], JsonObject]:
+def example_maker(**settings: object) -> Callable[[np.random.Generator], JsonObject]:
     """Return a maker of example inputs: random accuracies of six periods, and these settings."""
     return lambda rng: {"A": np.where(np.tri(6, k=-1) > 0, np.nan, rng.uniform(0.3, 1.0, (6, 6))), **settings}
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +37,7 @@ from driftline.metrics.refinement_counts import (
     fraction_correct,
     past_query_counts,
 )
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Score
 
 CMR = "Lin et al. 2022, Continual Model Refinement"
 INDEXING = ("after", "before")
@@ -55,7 +54,7 @@ class Curve(PerStep):
     """
 
     @property
-    def final(self) -> Any:
+    def final(self) -> Score:
         """The value at T, NaN if it is undefined there."""
         return self.values[..., -1][()]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial as fix
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -218,7 +218,7 @@ def period_answers(probes: pd.DataFrame, names: Sequence[str]) -> list[PeriodAns
     return columns
 
 
-def _variant(name: str, formula: str, compute: Callable[..., object], **settings: Any) -> None:
+def _variant(name: str, formula: str, compute: Callable[..., object], **settings: object) -> None:
     metric(name, formula=formula, better="higher", unit="share", paper=PAPER, example=example_maker(**settings))(
         compute
     )

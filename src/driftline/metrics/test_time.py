@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from driftline.metrics import metric
+from driftline.types import Score
 
 RDUMB = "Press et al. 2023, RDumb"
 TENTHS = 10
@@ -25,7 +24,7 @@ MIN_IMAGES = 250  # in each window of a long stream
     paper=RDUMB,
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )
-def stream_accuracy(correct: ArrayLike) -> Any:
+def stream_accuracy(correct: ArrayLike) -> Score:
     """Return the accuracy over the stream. Higher is better."""
     return np.asarray(correct, float).mean(axis=-1)
 
@@ -40,7 +39,7 @@ def stream_accuracy(correct: ArrayLike) -> Any:
     paper=RDUMB,
     example=lambda rng: {"correct": rng.integers(0, 2, 20), "batch": np.arange(20) // 8},
 )
-def batch_accuracy(correct: ArrayLike, batch: ArrayLike) -> Any:
+def batch_accuracy(correct: ArrayLike, batch: ArrayLike) -> Score:
     """Return the mean of the accuracies of the batches. Higher is better.
 
     >>> float(batch_accuracy([1, 1, 1, 0], batch=[0, 0, 0, 1]))
@@ -59,7 +58,7 @@ def batch_accuracy(correct: ArrayLike, batch: ArrayLike) -> Any:
     paper=RDUMB,
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )
-def final_tenth_accuracy(correct: ArrayLike) -> Any:
+def final_tenth_accuracy(correct: ArrayLike) -> Score:
     """Return the accuracy in the last tenth of the stream. Higher is better.
 
     >>> float(final_tenth_accuracy([0] * 18 + [1, 0]))

@@ -82,7 +82,7 @@ def _equal(one: object, other: object) -> bool:
         return False
 
 
-def _user_object(kind: str, thing: Any, cache: bool) -> UserObject:
+def _user_object(kind: str, thing: object, cache: bool) -> UserObject:
     """Return an object with its name; refuse one that is not of its kind, or that a key could not cover."""
     name = _class_name(thing)
     if kind == "dataset" and hasattr(thing, "to_pandas"):
@@ -104,7 +104,7 @@ def _user_object(kind: str, thing: Any, cache: bool) -> UserObject:
     return UserObject(kind, f"{name}@{content}", thing, _types(kind, name, thing), frozenset(hasher.own_modules))
 
 
-def _class_name(thing: Any) -> str:
+def _class_name(thing: object) -> str:
     """Return the name of a class, function or dataset, or of the class of another object."""
     if isinstance(thing, functools.partial):
         return _class_name(thing.func)
@@ -114,7 +114,7 @@ def _class_name(thing: Any) -> str:
     return re.sub(r"\W+", "_", name).strip("_")
 
 
-def _types(kind: str, name: str, thing: Any) -> JsonObject:
+def _types(kind: str, name: str, thing: object) -> JsonObject:
     if kind == "model":
         return inspect.get_annotations(factory_of(name, thing))
     return registry.types_of(name, thing) if callable(thing) else {}

@@ -229,7 +229,7 @@ def _parse_values(setting: str, values: object) -> Any:
     return parsed
 
 
-def _number(text: object) -> Any:
+def _number(text: object) -> object:
     try:
         return float(text) if isinstance(text, str) else text
     except ValueError:
@@ -267,5 +267,5 @@ def _parsed(method: Choice, candidate: Settings) -> JsonObject:
     return {setting: settings[setting] for setting in candidate}
 
 
-def _draw(values: Values, rng: np.random.Generator) -> Any:
+def _draw(values: Values, rng: np.random.Generator) -> object:
     return values.draw(rng) if isinstance(values, Range) else values[int(rng.random() * len(values))]

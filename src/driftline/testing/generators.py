@@ -71,8 +71,8 @@ def unrelated_seeds(roots: Iterable[Seed], except_in: CodeType) -> Iterator[set[
         names.setdefault(made.value, name and f"{name}.child({', '.join(map(repr, path))})")
         return made
 
-    def watched(draw: Callable[[Seed], Any]) -> Callable[[Seed], Any]:
-        def noted(self: Seed) -> Any:
+    def watched(draw: Callable[[Seed], object]) -> Callable[[Seed], object]:
+        def noted(self: Seed) -> object:
             if (name := names.get(self.value, f"Seed({self.value})")) and not _called_in(except_in):
                 drawn.add(name)
             return draw(self)

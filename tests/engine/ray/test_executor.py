@@ -208,19 +208,15 @@ def mine(*does: str, **said: Any) -> dict[str, Any]:
 
 
 def test_a_stage_that_raises_dies_or_hangs_fails_with_its_reason(cluster: Any, here: Path) -> None:
-    work, store = planned(mine("raise", "die")), Store.create(here / "ray")
-    summary = on(cluster, work, store, retries=1)
-    raised, died = (summary.failed[key] for key in work.run_keys)
+    work, store, before = planned(mine("raise", "die", "hang")), Store.create(here / "ray"), rooms()
+    summary = on(cluster, work, store, retries=1, timeout=8)
+    raised, died, hung = (summary.failed[key] for key in work.run_keys)
     assert raised == "RuntimeError: the moon was full"
     assert died == "its worker process died, or its machine was lost, 2 times"
-    assert "mine.py" in next(one["traceback"] for one in store.failures() if one["key"] == work.run_keys[0])
+    assert hung == "it took longer than the 8 s that --timeout allows"
     assert len(summary.computed) == 1, "the upstream model that they share"
-
-    before = rooms()
-    summary = on(cluster, planned(mine("hang")), store, timeout=8)
-    assert list(summary.failed.values()) == ["it took longer than the 8 s that --timeout allows"]
-    assert len(summary.reused) == 1, "the same upstream model"
-    ((key, _),) = summary.failed.items()
+    key = work.run_keys[2]
+    assert "mine.py" in store.failure(work.run_keys[0])["traceback"]
     assert "working in " in store.log_path(key).read_text(), "what it printed"
     assert "mine.py" in store.failure(key)["traceback"], "where it hung"
     assert rooms() == before, "its worker was killed, and its files are gone all the same"

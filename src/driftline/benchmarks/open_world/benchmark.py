@@ -13,7 +13,7 @@ one against samples of the same time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -212,7 +212,7 @@ class OpenWorldBenchmark(base.Benchmark):
     def score(self, run: Run) -> pd.DataFrame:
         """Return every metric over the whole stream, and accuracy in each window of time."""
         options = Options(**run.card.run.options)
-        bootstrap: dict[str, Any] = {"resamples": options.resamples, "rng": Seed(run.seed).child("bootstrap").numpy()}
+        bootstrap: JsonObject = {"resamples": options.resamples, "rng": Seed(run.seed).child("bootstrap").numpy()}
         protocol, compute = run.card.protocol, run.card.compute
         rows = list(
             open_world_scores.rows(run.table("answers"), protocol, compute, window=protocol["window"], **bootstrap)

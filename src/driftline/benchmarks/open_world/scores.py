@@ -12,8 +12,7 @@ A class is unseen until its first sample, whether or not its label was revealed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -24,7 +23,7 @@ from driftline.metrics.confidence import Interval, bootstrap_means, percentile_i
 from driftline.record.card import ComputeCard
 from driftline.types import JsonObject
 
-Row = dict[str, Any]
+Row = JsonObject
 
 ACCURACIES = ("overall", "mean-class", *openworld.SECTIONS, "k+1")
 COSTS = ("macs", "macs-uncached")
@@ -159,6 +158,6 @@ def _mean(values: np.ndarray) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def _row(metric: str, value: Any, ends: Any, n: Any, unit: str, stat: str = "mean") -> Row:
+def _row(metric: str, value: float, ends: Iterable[float], n: int, unit: str, stat: str = "mean") -> Row:
     low, high = (float(end) for end in ends)
     return {"metric": metric, "stat": stat, "value": float(value), "low": low, "high": high, "n": int(n), "unit": unit}

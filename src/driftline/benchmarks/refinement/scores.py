@@ -12,7 +12,7 @@ from driftline.metrics.confidence import percentile_interval
 from driftline.metrics.refinement import Curve, scores
 from driftline.types import JsonObject
 
-Correctness = dict[str, Any]
+Correctness = JsonObject
 """What `metrics.refinement.scores` is computed from, by the names of its arguments."""
 
 

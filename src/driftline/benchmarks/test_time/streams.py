@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from driftline.data import Dataset
 from driftline.errors import UserError
@@ -40,7 +40,7 @@ def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream
             raise UserError("order=shards reads images from tar files: give their folder with --shards FOLDER")
         return shards(options.shards, options.batch, options.images, dataset.task.width), {}
     schedule, about = build_schedule(options, seed.value)
-    settings: dict[str, Any] = {"n_images": options.images, "batch": options.batch, "speed": options.speed}
+    settings: JsonObject = {"n_images": options.images, "batch": options.batch, "speed": options.speed}
     settings["seed"] = seed.child("test-time")
     if options.order == "cin-3dcc" or options.files is not None:
         classes = dataset.task.classes if isinstance(dataset.task, Classification) else ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -212,7 +212,7 @@ class Timeline(base.Benchmark):
         """Return the metrics of a timeline and their settings; every variant by name."""
         if options.protocol == "fix":
             return {name: {} for name in eval_fix.METRICS}
-        ahead: dict[str, Any] = {"horizon": options.horizon}
+        ahead: JsonObject = {"horizon": options.horizon}
         tested = len(protocol["periods"]) - len(protocol.get("untested_periods", ()))
         far = options.horizon or max(1, tested // 2)  # rows with fewer later periods are left out
         drift = {"epsilon": options.epsilon, "threshold": options.threshold, "horizon": far}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial as fix
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from driftline.types import JsonObject
 
 HORIZONS = ("sh", "sh-paper", "sh-skip", "dh", "dh-paper", "dh-drop")
 UNCLIPPED = {"tas": "tas-unclipped", "tas-transfer": "tas-raw-transfer"}
-Rows = Iterator[dict[str, Any]]
+Rows = Iterator[JsonObject]
 
 
 def rows(

@@ -100,7 +100,7 @@ def option_rows(name: str) -> list[tuple[str, str]]:
     return [(f"  --{key}", _help(field)) for key, field in options(name).items()]
 
 
-def _help(field: Field[Any]) -> str:
+def _help(field: Field[object]) -> str:
     default = "" if field.default is None else f" [default: {field.default}]"
     return f"{field.metadata['help']}{default}"
 
@@ -112,7 +112,7 @@ def _split(words: list[str]) -> tuple[list[str], JsonObject]:
     (['er:0'], {'points': '5', 'metric': 'csr'})
     """
     names: list[str] = []
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
     rest = iter(words)
     for word in rest:
         if not word.startswith("-"):

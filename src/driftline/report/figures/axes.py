@@ -23,11 +23,12 @@ LEGEND = alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=2, symbol
 POINTS = "format(100 * datum.value, '+.0f')"  # axis labels of differences in percentage points
 
 Chart = Any  # altair has a class for every way to combine charts
+Data = Any  # a frame, a name, or nothing where a chart gets its data later: altair has a class for each
 
 
-def method_scale(methods: Sequence[str], look: Callable[[int], Any] = color) -> alt.Scale:
+def method_scale(methods: Sequence[str], value: Callable[[int], str] | Callable[[int], list[int]] = color) -> alt.Scale:
     """Return the scale of a channel that distinguishes methods."""
-    return alt.Scale(domain=list(methods), range=[look(k) for k in range(len(methods))])
+    return alt.Scale(domain=list(methods), range=[value(k) for k in range(len(methods))])
 
 
 def method_color(frame: pd.DataFrame) -> alt.Color:
@@ -95,11 +96,11 @@ def band_opacity(methods: Sequence[str]) -> float:
 
 
 def line_with_band(
-    data: Any,
+    data: Data,
     methods: Sequence[str],
     x: alt.X,
     y: alt.Y,
-    tooltip: list[Any],
+    tooltip: Sequence[object],
     *,
     scale: Any = alt.Undefined,
     legend: alt.Legend | None = None,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from driftline.record.run import Record
 from driftline.report.analysis.composition import Composition, of_file, of_group
-from driftline.report.figures.axes import HEIGHT, WIDTH, Chart, inline_data, names, time_axis
+from driftline.report.figures.axes import HEIGHT, WIDTH, Chart, Data, inline_data, names, time_axis
 from driftline.report.figures.base import Figure, Row, figure, left_out_note, option, to_table
 from driftline.report.figures.palette import NEUTRAL, color
 
@@ -64,7 +63,7 @@ def _rows(composition: Composition, group: str = "") -> list[Row]:
     return [{"panel": panel, "stream": name, **row} for name, series in composition for row in series.records()]
 
 
-def stacked_bars(data: Any, times: Sequence[str], clusters: Sequence[str], most: int | None = None) -> alt.Chart:
+def stacked_bars(data: Data, times: Sequence[str], clusters: Sequence[str], most: int | None = None) -> alt.Chart:
     """Return the number of queries by step and cluster; the first cluster is gray, `most` the end of the axis."""
     scale = alt.Scale(domain=list(clusters), range=[NEUTRAL, *(color(k) for k in range(len(clusters) - 1))])
     ends = alt.Undefined if most is None else alt.Scale(domain=[0, most])

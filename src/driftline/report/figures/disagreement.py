@@ -13,7 +13,7 @@ from driftline.metrics import title
 from driftline.report.analysis.curves import time_names
 from driftline.report.analysis.disagreement import ANSWERS, disagreement, parse_step_ranges
 from driftline.report.analysis.groups import Group
-from driftline.report.figures.axes import Chart, names, panels
+from driftline.report.figures.axes import Chart, Data, names, panels
 from driftline.report.figures.base import Figure, Row, figure, option
 from driftline.report.figures.palette import BLUE, RED, WHITE
 from driftline.types import JsonObject
@@ -45,7 +45,7 @@ class Disagreement(Figure):
 
 
 def pair_matrix(
-    data: Any, methods: Sequence[str], values: Sequence[float], name: str, signed: bool = False
+    data: Data, methods: Sequence[str], values: Sequence[float], name: str, signed: bool = False
 ) -> alt.LayerChart:
     """Return a matrix with a number for each pair of methods, the first in the row; `values` set the color scale."""
     far = max(map(abs, values), default=0.0) or 1.0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from driftline.report.analysis.curves import cells_by_method, time_names
 from driftline.report.analysis.groups import Group
-from driftline.report.figures.axes import COLUMNS, SIZE, Chart, estimate_tooltips, time_axis
+from driftline.report.figures.axes import COLUMNS, SIZE, Chart, Data, estimate_tooltips, time_axis
 from driftline.report.figures.base import Row
 from driftline.report.figures.palette import BLUE, RED, WHITE
 
@@ -30,7 +29,7 @@ def transfer_map(data: object, times: Sequence[str], lowest: float, delta: float
     return _heat_map(data, times, scale, "g(t, τ)", [delta])
 
 
-def _heat_map(data: Any, times: Sequence[str], scale: alt.Scale, name: str, ticks: list[float]) -> alt.Chart:
+def _heat_map(data: Data, times: Sequence[str], scale: alt.Scale, name: str, ticks: list[float]) -> alt.Chart:
     low, high = scale.domain[0], scale.domain[-1]
     marks = [low, *(ticks or [low + (high - low) * k / 4 for k in (1, 2, 3)]), high]
     length = WIDTH * 3 // 4

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.projection import project_features
-from driftline.report.figures.axes import Chart, inline_data, method_scale, names
+from driftline.report.figures.axes import Chart, Data, inline_data, method_scale, names
 from driftline.report.figures.base import Figure, Row, figure
 from driftline.report.figures.palette import shape
 
@@ -37,7 +36,7 @@ class Projection(Figure):
         return rows[0] if len(rows) == 1 else alt.vconcat(*rows)
 
 
-def scatter(data: Any, stretches: Sequence[str], classes: Sequence[str]) -> alt.Chart:
+def scatter(data: Data, stretches: Sequence[str], classes: Sequence[str]) -> alt.Chart:
     """Return a panel of points for each range of time, a color per class."""
     legend = alt.Legend(title="class", orient="top")
     chart: alt.Chart = (
