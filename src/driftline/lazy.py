@@ -13,10 +13,19 @@ def exports(package: str, table: Mapping[str, str]) -> tuple[Callable[[str], Any
     def get(name: str) -> Any:
         if name not in table:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        module, _, attribute = table[name].partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        return load(table[name])
 
     def listed() -> list[str]:
         return sorted({*vars(importlib.import_module(package)), *table})
 
     return get, listed
+
+
+def load(target: str) -> Any:
+    """Return what `module:name` names.
+
+    >>> load("math:pi")
+    3.141592653589793
+    """
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from driftline.report.figures import make
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -83,3 +85,20 @@ def test_a_notebook_runs_from_top_to_bottom(
     display.Markdown = display.SVG = print  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     check(run_notebook(EXAMPLES / f"{notebook}.ipynb"), capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("benchmark", ["timeline", "seq-to-final", "refinement", "test-time", "open-world"])
+def test_the_notebook_of_a_benchmark_shows_a_table_and_charts(
+    benchmark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    charts: list[Any] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(make, "plot", lambda *given, plot=make.plot: charts.append(plot(*given)))
+    record = run_notebook(EXAMPLES / f"{benchmark}.ipynb")["record"]
+    assert {run.card.run.benchmark for run in record.runs} == {benchmark}
+    assert all(run.method in record._repr_html_() for run in record.runs)
+    assert r"\toprule" in capsys.readouterr().out
+    assert charts
+    for chart in charts:
+        drawn = str(chart.to_dict())
+        assert all(run.method.partition("(")[0] in drawn for run in record.runs), "every method has a mark"

@@ -12,13 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 
+from driftline import lazy
 from driftline.errors import DamagedFile, MissingExtra, UserError, unknown_name
 from driftline.io.checksums import file_hash, read_checked
 from driftline.record.card import CARD, Card, read_card
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 FRAMES = (*TABLES, "scores")
 SCORES = ("scores", "trivial_scores")
 RUNTIME = "runtime.json"
+MAX_SHOWN = 200  # runs whose tables a notebook shows unasked
 MAX_LISTED = 5  # damaged runs that a note names
 log = logging.getLogger("driftline")
 
@@ -119,8 +122,29 @@ class Record:
         methods = ", ".join(dict.fromkeys(run.method for run in self.runs))
         return f"<Record of {len(self.runs)} run(s): {methods}>"
 
+    def _repr_html_(self) -> str:
+        """Return the tables of results for a notebook; of many runs, which take long, only the names."""
+        names = escape(repr(self))
+        if not 0 < len(self.runs) <= MAX_SHOWN:
+            return f"<p>{names}</p>"
+        return f"<p>{names}</p>{self.table()._repr_html_()}"
+
     def __len__(self) -> int:
         return len(self.runs)
+
+    def table(self, **options: Any) -> Any:
+        """Return the `Tables` of the runs, which a notebook shows; the options are those of `driftline table`.
+
+        `print` writes them as Markdown, `table().text("latex")` as LaTeX.
+        """
+        return lazy.load("driftline.report.tables.make:make_tables")(self, **options)
+
+    def plot(self, name: str = "curves", **options: Any) -> Any:
+        """Return a figure as an Altair chart: one of `driftline list figures`, or a metric such as `tas` over time.
+
+        The options are those of `driftline figure NAME`.
+        """
+        return lazy.load("driftline.report.figures.make:plot")(self, name, **options)
 
     @property
     def cards(self) -> list[Card]:
