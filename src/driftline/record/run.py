@@ -15,7 +15,7 @@ from functools import cached_property
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import pandas as pd
 import pyarrow as pa
@@ -26,6 +26,7 @@ from driftline.io.checksums import file_hash, read_checked
 from driftline.record.card import CARD, Card, read_card
 from driftline.record.parquet import read_rows
 from driftline.record.recorder import TABLES
+from driftline.types import JsonObject
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,6 +37,25 @@ RUNTIME = "runtime.json"
 MAX_SHOWN = 200  # runs whose tables a notebook shows unasked
 MAX_LISTED = 5  # damaged runs that a note names
 log = logging.getLogger("driftline")
+
+
+class Shown(Protocol):
+    """Tables that a notebook shows."""
+
+    def text(self, format: str = "md") -> str:
+        """Return the tables as `md`, `latex` or `csv`."""
+
+    def _repr_html_(self) -> str: ...
+
+
+class Chart(Protocol):
+    """An Altair chart, which a notebook shows."""
+
+    def save(self, fp: str | Path) -> None:
+        """Write the chart to a file, such as `chart.html` or `chart.svg`."""
+
+    def to_dict(self) -> JsonObject:
+        """Return the chart as a Vega-Lite spec."""
 
 
 @dataclass(frozen=True)
@@ -132,19 +152,21 @@ class Record:
     def __len__(self) -> int:
         return len(self.runs)
 
-    def table(self, **options: Any) -> Any:
-        """Return the `Tables` of the runs, which a notebook shows; the options are those of `driftline table`.
+    def table(self, **options: object) -> Shown:
+        """Return tables of the runs, which a notebook shows; the options are those of `driftline table`.
 
         `print` writes them as Markdown, `table().text("latex")` as LaTeX.
         """
-        return lazy.load("driftline.report.tables.make:make_tables")(self, **options)
+        tables: Shown = lazy.load("driftline.report.tables.make:make_tables")(self, **options)
+        return tables
 
-    def plot(self, name: str = "curves", **options: Any) -> Any:
+    def plot(self, name: str = "curves", **options: object) -> Chart:
         """Return a figure as an Altair chart: one of `driftline list figures`, or a metric such as `tas` over time.
 
         The options are those of `driftline figure NAME`.
         """
-        return lazy.load("driftline.report.figures.make:plot")(self, name, **options)
+        chart: Chart = lazy.load("driftline.report.figures.make:plot")(self, name, **options)
+        return chart
 
     @property
     def cards(self) -> list[Card]:

@@ -57,7 +57,7 @@ def plot(
     methods: Sequence[str] = (),
     title: str = "",
     data_dir: Path | None = None,
-    **options: Any,
+    **options: object,
 ) -> Chart:
     """Return a figure, or a metric over time, as an Altair chart."""
     figures, metrics = registry.names("figure"), registry.names("metric")
