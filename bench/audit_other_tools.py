@@ -52,6 +52,7 @@ RIGHT = {
     "inputs move": "Keep the model; inputs moved",
     "base rate moves": "Recalibrate",
     "noise rises": "Harder for any model; retraining does not help",
+    "seasonal, cycle of 4": "The relation follows a season: train on the same season",
     "rare positives, no drift": "Keep the model",
     "regression, no drift": "Keep the model",
     "regression, noise rises": "Harder for any model; retraining does not help",
@@ -181,7 +182,7 @@ def summary(found: list[Row], ours: list[Row]) -> str:
         repeats = {row["repeat"] for row in of["evidently"]} & {row["repeat"] for row in of["nannyml"]}
         same = [row for row in ours if row["kind"] == name and row["repeat"] in repeats]
         mean = {
-            (tool, key): np.mean([float(row[key]) for row in rows if row["repeat"] in repeats])
+            (tool, key): np.mean([float(row[key]) for row in rows if row["repeat"] in repeats and row[key]])
             for tool, rows in of.items()
             for key in ("inputs", "columns", "quality", "estimated")
             if rows[0][key]

@@ -19,6 +19,9 @@ from torch.nn import functional
 from driftline import device, models, registry
 from driftline.calibration.run import calibrate_model
 from driftline.device import DeviceSettings, dropout, place, resolve, to_device, to_numpy
+from driftline.engine.build import DatasetCache
+from driftline.engine.costs.forecast import _accelerators
+from driftline.engine.costs.profiler import profile_stage
 from driftline.engine.executors.base import StageFailed, attempt
 from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.planning.plan import plan
@@ -380,3 +383,24 @@ def test_workers_by_default_are_as_many_as_devices(monkeypatch: pytest.MonkeyPat
     assert _one_worker_per_device(ExecutorConfig(jobs=1), on_two.stages).jobs == 1
     sklearn = plan(parse({**SPEC, "device": "cuda", "model": "naive-bayes", "methods": ["ft"]}))
     assert _one_worker_per_device(ExecutorConfig(), sklearn.stages) == ExecutorConfig()
+
+
+@pytest.mark.parametrize(("model", "accelerators"), [("mlp", ("sim:0",)), ("naive-bayes", ())])
+def test_plan_profiles_networks_on_their_device_and_estimators_on_the_host(
+    model: str, accelerators: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda: None)
+    small = {**SPEC, "data": {"name": "digits", "periods": 2}, "methods": ["ft"]}
+    planned = plan(parse({**small, "model": model, "device": "sim"}))
+    (stage,) = (stage for stage in planned.stages if stage.is_result)
+    sim_device.copies.clear()
+    cost = profile_stage(stage, Store.create(tmp_path), DatasetCache(), seconds=0.2)
+    assert (cost.error, sim_device.copies["ops"] > 0) == ("", model == "mlp")
+    assert _accelerators(planned.stages) == accelerators
+
+
+def test_plan_refuses_a_device_that_is_not_here() -> None:
+    with pytest.raises(UserError, match="'cuda' is not available"):
+        _accelerators(plan(parse({**SPEC, "device": "cuda"})).stages)
+    on_host = {**SPEC, "model": "naive-bayes", "methods": ["ft"]}
+    assert _accelerators(plan(parse({**on_host, "device": "cuda"})).stages) == ()

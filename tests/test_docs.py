@@ -74,6 +74,23 @@ def test_what_write_a_method_shows_works(reader: Reader) -> None:
     assert "latest_two.py:LatestTwo" in reader.output
 
 
+def test_the_table_and_the_figure_for_a_paper_are_what_their_commands_make(reader: Reader) -> None:
+    """Numbers may differ in the last digit, since other processors round differently."""
+    number = re.compile(r"\d+(?:\.\d+)?")
+    page = ROOT / "docs" / "tables.md"
+    for block in blocks(page):
+        reader.follow(block)
+    start, end = "### refinement", "over three streams."
+    shown, printed = (text[text.rindex(start) :].partition(end)[0] for text in (page.read_text(), reader.output))
+    assert number.sub("", printed) == number.sub("", shown)
+    pairs = [[float(one) for one in number.findall(text)] for text in (printed, shown)]
+    assert pairs[0] == pytest.approx(pairs[1], abs=0.11)
+    texts = [
+        re.findall(r">([^<>]+)</text>", file.read_text()) for file in (Path("curves.svg"), page.parent / "curves.svg")
+    ]
+    assert texts[0] == texts[1]
+
+
 def test_what_models_shows_works(reader: Reader) -> None:
     for block in blocks(ROOT / "docs" / "models.md"):
         reader.follow(block)

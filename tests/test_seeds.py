@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
-from driftline.seeds import Seed
+from driftline.errors import UserError
+from driftline.seeds import MAX_SEEDS, Seed, first_seeds
 
 # These numbers must never change: every published record depends on them.
 GOLDEN = {
@@ -43,3 +45,9 @@ def test_generators_start_anew_each_time_and_leave_the_global_ones_alone() -> No
     assert seed.numpy().random() == seed.numpy().random()
     assert torch.equal(torch.rand(3, generator=seed.torch()), torch.rand(3, generator=seed.torch()))
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_a_number_of_seeds_is_refused_before_their_list_fills_the_memory() -> None:
+    assert len(first_seeds(MAX_SEEDS)) == MAX_SEEDS
+    with pytest.raises(UserError, match="at most 100,000"):
+        first_seeds(MAX_SEEDS + 1)

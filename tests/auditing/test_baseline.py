@@ -14,7 +14,13 @@ from driftline.auditing.examples import table
 
 pytestmark = pytest.mark.xdist_group("audit-baseline")  # what all its tests use is made once
 
-QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic-regression"}
+QUICK: dict[str, Any] = {
+    "time": "when",
+    "target": "y",
+    "period": "100 rows",
+    "quick": True,
+    "model": "logistic-regression",
+}
 
 
 @pytest.fixture(scope="module")

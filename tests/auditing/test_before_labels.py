@@ -19,7 +19,7 @@ def found() -> AuditResult:
     y = np.where(random.random(ROWS + NEW) < 1 / (1 + np.exp(-2 * x[:, 0])), "yes", "no").astype(object)
     y[ROWS:] = None
     frame = pd.DataFrame({"when": np.arange(ROWS + NEW), "a": x[:, 0], "b": x[:, 1], "color": color, "y": y})
-    return driftline.audit(frame, time="when", target="y", model="logistic-regression", period="150 rows")
+    return driftline.audit(frame, time="when", target="y", model="logistic-regression", period="150 rows", quick=True)
 
 
 def test_nothing_is_claimed_without_drift(found: AuditResult) -> None:

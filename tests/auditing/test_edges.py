@@ -16,7 +16,13 @@ from driftline.auditing.frame import read_frame
 from driftline.auditing.table import Limits, prepare
 from driftline.errors import UserError
 
-QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic-regression"}
+QUICK: dict[str, Any] = {
+    "time": "when",
+    "target": "y",
+    "period": "100 rows",
+    "model": "logistic-regression",
+    "quick": True,
+}
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
@@ -92,7 +98,7 @@ def test_texts_that_change_their_words_but_not_their_length_have_changed() -> No
 
 def test_a_short_table_is_cut_by_itself_into_periods_that_are_long_enough() -> None:
     frame = table(rows=100)
-    found = driftline.audit(frame, time="when", target="y", model="logistic-regression")
+    found = driftline.audit(frame, time="when", target="y", model="logistic-regression", period="auto")
     assert min(found.data.rows_per_period) >= 10
     assert sum(found.data.rows_per_period) == 100
 

@@ -85,7 +85,7 @@ GOOD = (
 
 
 def test_the_gate_is_an_exit_code(driftline: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
-    code, out, err = driftline(*GOOD, "--fail-if", "tas<0.99", "-o", "a.html", "--json", "a.json", "--quiet")
+    code, out, err = driftline(*GOOD, "--quick", "--fail-if", "tas<0.99", "-o", "a.html", "--json", "a.json", "--quiet")
     assert code == 1
     found = json.loads((tmp_path / "a.json").read_text())["gate_values"]
     ends = f"[{found['tas_low']:.4g}, {found['tas_high']:.4g}]"
@@ -161,12 +161,14 @@ def test_a_pipeline_with_named_columns_is_audited_as_in_python(
     driftline: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
     (tmp_path / "prod.py").write_text(PRODUCTION)
-    code, out, err = driftline(*GOOD[:5], "--model", "prod.py:make", *GOOD[7:], "--quiet")
+    code, out, err = driftline(
+        *GOOD[:5], "--model", "prod.py:make", *GOOD[7:], "--quick", "--json", "audit.json", "--quiet"
+    )
     assert code == 0, err
     assert out.startswith("Retrain\n")
     content: dict[str, Any] = {}
     exec(PRODUCTION, content)
-    expected = audit("t.csv", time="when", target="y", period="100 rows", model=content["make"]())
+    expected = audit("t.csv", time="when", target="y", period="100 rows", model=content["make"](), quick=True)
     assert json.loads(Path("audit.json").read_text(encoding="utf-8"))["gate_values"] == expected.gate_values
     assert expected.gate_values["first_own"] > 0.8  # type: ignore[operator]
 

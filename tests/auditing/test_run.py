@@ -21,18 +21,25 @@ from driftline.errors import UserError
 
 pytestmark = pytest.mark.xdist_group("audit")  # what all its tests use is made once
 
-QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "month", "model": "logistic-regression"}
+QUICK: dict[str, Any] = {
+    "time": "when",
+    "target": "y",
+    "period": "month",
+    "model": "logistic-regression",
+    "quick": True,  # without detectors, which cost half of a small audit
+}
+WHOLE: dict[str, Any] = {**QUICK, "quick": False, "period": "200 rows"}
 
 
 @pytest.fixture(scope="module")
 def small() -> AuditResult:
-    return driftline.audit(table("concept", rows=1200), **{**QUICK, "period": "200 rows"})
+    return driftline.audit(table("concept", rows=1200), **WHOLE)
 
 
 @pytest.mark.parametrize("drift", ["none", "concept", "noise"])
 def test_known_drift_gets_its_name(drift: Any) -> None:
     model = DecisionTreeClassifier(max_depth=4, random_state=0)
-    found = driftline.audit(table(drift, rows=2400, seed=3), **{**QUICK, "period": "200 rows", "model": model})
+    found = driftline.audit(table(drift, rows=2400, seed=3), **{**WHOLE, "quick": drift != "concept", "model": model})
     verdict = found.verdict
     assert verdict is not None
     assert found.shift is not None
@@ -75,7 +82,7 @@ def test_rare_positives_whose_concept_is_replaced_are_found_without_a_flag() -> 
 
 def test_a_file_in_two_processes_is_audited_as_a_frame_in_one(small: AuditResult, tmp_path: Path) -> None:
     table("concept", rows=1200).to_parquet(tmp_path / "t.parquet")
-    again = driftline.audit(tmp_path / "t.parquet", **{**QUICK, "period": "200 rows"}, jobs=2)
+    again = driftline.audit(tmp_path / "t.parquet", **WHOLE, jobs=2)
     unlike = {"provenance": 0, "data": 0}
     assert {**again.to_dict(), **unlike} == {**small.to_dict(), **unlike}
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import driftline
 from driftline import data, registry
+from driftline.learners import Learner
 from driftline.seeds import Seed
+from driftline.types import Answers, Reveal
 
 CASES: dict[str, dict[str, Any]] = {
     "open-world": {"data": "digit-symmetries", "law": "400/(9+r)"},
@@ -43,3 +49,48 @@ def test_no_sample_to_select_by_is_tested_on(name: str) -> None:
 def test_corruptions_that_are_tested_are_not_selected_by(corruptions: str | None, selects: bool) -> None:
     options = registry.get("benchmark", "test-time").options(order="gradual", corruptions=corruptions)
     assert (options.validation_options() is not None) is selects
+
+
+ANSWERS: dict[str, dict[bytes, int]] = {}
+"""The labels by input of the samples to select by and of those to test on."""
+
+
+@dataclass
+class Memorized(Learner):
+    """Right on one part of the data and wrong on all others."""
+
+    part: str = "validation"
+
+    min_reveal = Reveal.INPUTS
+
+    def predict(self, x: Any) -> Answers:
+        known = ANSWERS[self.part]
+        right = np.array([known.get(np.asarray(one).tobytes(), -1) for one in np.asarray(x)])
+        return Answers(np.maximum(right, 0))
+
+
+@pytest.mark.parametrize("name", ["refinement", "open-world"])
+def test_a_candidate_that_only_the_test_labels_favor_is_not_selected(name: str, tmp_path: Path) -> None:
+    """The oracle takes the candidate that knows all test labels; honest selection has no use for it."""
+    given = {**CASES[name], "upstream_updates": 1, "resamples": 5}
+    dataset, benchmark = data.load(given["data"]), registry.get("benchmark", name)
+    options = benchmark.options(**{key: value for key, value in given.items() if key != "data"})
+    row = {int(one): k for k, one in enumerate(dataset.samples.id)}
+    for part, asked in (("test", options), ("validation", options.validation_options())):
+        ids = set.union(*used(benchmark().build_scenario(dataset, asked, Seed(0))))
+        rows = [row[one] for one in ids]
+        x = np.asarray(dataset.samples.x[rows])
+        ANSWERS[part] = {one.tobytes(): int(y) for one, y in zip(x, dataset.samples.y[rows], strict=True)}
+    chosen = {}
+    for rule in ("validation-streams", "oracle"):
+        record = driftline.run(
+            benchmark=name,
+            data=given["data"],
+            model={"name": "mlp", "width": 4},
+            methods=[Memorized],
+            cache=False,
+            selection={"grid": {"part": ["validation", "test"]}, "rule": rule, "seeds": 1},
+            **{name: {key: value for key, value in given.items() if key != "data"}},
+        )
+        chosen[rule] = record.runs[0].card.protocol["chosen"][0]["part"]
+    assert chosen == {"validation-streams": "validation", "oracle": "test"}

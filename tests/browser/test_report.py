@@ -147,6 +147,29 @@ def test_folded_curves_are_drawn_when_opened(page: Any) -> None:
     fold.locator("summary").first.click()
 
 
+def test_the_explorer_filters_and_compares_two_runs(page: Any) -> None:
+    show(page, "explorer")
+    rows = page.locator("#explorer-results tbody tr")
+    everything = rows.count()
+    page.select_option("[data-filter='0']", "timeline")
+    page.select_option("[data-filter='2']", "ft")
+    page.select_option("[data-filter='3']", "accuracy later (OOD), mean")
+    assert [text.split("\t")[4] for text in rows.all_inner_texts()] == ["31.0 %"]
+    for place in "320":
+        page.select_option(f"[data-filter='{place}']", "")
+    assert rows.count() == everything
+    runs = page.locator("#first-run option").all_inner_texts()
+    first, second = (
+        next(k for k, run in enumerate(runs) if run.startswith(f"{name}, seed 0")) for name in ("ft", HOSTILE)
+    )
+    page.select_option("#first-run", str(first))
+    page.select_option("#second-run", str(second))
+    found = [text.split("\t") for text in page.locator("#difference tbody tr").all_inner_texts()]
+    assert ["accuracy later (OOD), mean", "30.00", "60.00", "+30.00"] in found
+    assert any(row[1:3] == ["ft", HOSTILE] for row in found)
+    assert not any(row[0] == "run.seed" for row in found)
+
+
 def test_tab_reaches_everything_on_the_front_page(page: Any) -> None:
     show(page, "answers")
     wanted = page.locator("a[href]:visible, button:visible, summary:visible, [tabindex='0']:visible")

@@ -39,7 +39,7 @@ def prepared(learner: Any, classes: int, model: str = "linear", width: int = WID
     return learner
 
 
-def told(learner: Any, x: Sequence[Sequence[float]], y: Sequence[int]) -> Any:
+def after_labels(learner: Any, x: Sequence[Sequence[float]], y: Sequence[int]) -> Any:
     """The learner, after these labels."""
     learner.learn(np.array(x, np.float32), np.array(y))
     return learner

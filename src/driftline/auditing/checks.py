@@ -50,7 +50,10 @@ def _columns(frame: Frame) -> list[str]:
     empty = [column.name for column in used if column.missing == rows]
     constant = [column.name for column in used if column.missing < rows and column.levels <= 1]
     dates = [column.name for column in used if column.kind == "date" and column.name not in frame.time_proxies]
-    for names, what in ((empty, "empty"), (constant, "constant")):
+    inexact = [name for name in constant if frame.table[name].nunique() > 1]
+    constant = [name for name in constant if name not in inexact]
+    equal = "equal in the first 15 digits"
+    for names, what in ((empty, "empty"), (constant, "constant"), (inexact, equal)):
         if names:
             notes.append(f"{_list(names)} {'is' if len(names) == 1 else 'are'} {what} and cannot help a model")
     if dates:

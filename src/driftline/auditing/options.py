@@ -37,7 +37,7 @@ class Flag:
     """The name on the command line, if it does not follow from that of the field."""
 
 
-def _ignore(description: str, done: int, total: int) -> None:
+def show_nothing(description: str, done: int, total: int) -> None:
     """Show nothing."""
 
 
@@ -122,7 +122,7 @@ class AuditOptions:
         str | None,
         Flag("Folder in which the results of all tasks are kept. [default: a cache, until the audit has ended]"),
     ] = None
-    on_progress: OnProgress = _ignore
+    on_progress: OnProgress | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("features", _names(self.features)), ("columns", _kinds(self.columns))):

@@ -14,7 +14,8 @@ import numpy as np
 from driftline import registry
 from driftline.auditing.frame import Frame, read_frame
 from driftline.auditing.metric import choose_metrics
-from driftline.auditing.options import DEFAULT_MODEL, AuditOptions, with_options
+from driftline.auditing.notebook_progress import notebook_progress
+from driftline.auditing.options import DEFAULT_MODEL, AuditOptions, show_nothing, with_options
 from driftline.auditing.recommendation import Costs
 from driftline.auditing.result import AuditResult, Provenance
 from driftline.auditing.sampling import Request, drawn_from
@@ -61,12 +62,16 @@ def audit(frame: object, options: AuditOptions) -> AuditResult:
     provenance = Provenance(__version__, date, _command(frame, options), read.fingerprint)
     config = ExecutorConfig(options.engine, options.jobs, options.address)  # type: ignore[arg-type]
     runner = TaskRunner(config, kept_tasks(table, options))
-    work = Work(table, metrics, bool(options.metrics), runner, options.on_progress, options.quick)
+    display = notebook_progress() if options.on_progress is None else None
+    on_progress = options.on_progress or display or show_nothing
+    work = Work(table, metrics, bool(options.metrics), runner, on_progress, options.quick)
     if table.is_log:
         result = work.audit_log(provenance)
     else:
         result = work.audit_model(provenance, options.delta, Costs(options.cost_error, options.cost_retrain))
     runner.end()
+    if display is not None:
+        display.close()
     return result
 
 

@@ -26,6 +26,7 @@ from driftline.cli.commands.few_shot import few_shot
 from driftline.cli.commands.figure import FigureCommand, figure
 from driftline.cli.commands.forget import forget
 from driftline.cli.commands.help import help_
+from driftline.cli.commands.ledger import app as ledger
 from driftline.cli.commands.list import list_
 from driftline.cli.commands.monitor import app as monitor
 from driftline.cli.commands.new import new
@@ -68,6 +69,7 @@ app.command(cls=RunCommand, context_settings=ANY_FLAG)(run)
 app.command(context_settings=ANY_FLAG)(plan)
 app.command()(audit)
 app.add_typer(monitor, name="monitor")
+app.add_typer(ledger, name="ledger")
 app.command()(calibrate)
 app.command()(check)
 app.command()(few_shot)

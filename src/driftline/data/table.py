@@ -37,6 +37,7 @@ from driftline.tasks import Classification, Regression, Task
 from driftline.types import Samples
 
 MAX_LEVELS = 50  # of a category, and of a target of numbers that names classes
+LARGEST = 1e150  # of a target: squares of larger numbers overflow
 
 
 @register("dataset", "table")
@@ -143,6 +144,11 @@ def parse_target(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     if not numeric:
         raise UserError(f"target column '{column.name}' holds texts, not numbers; choose task classes")
     y = column.to_numpy(np.float64)
+    if np.abs(y).max() > LARGEST:
+        raise UserError(
+            f"target column '{column.name}' has numbers as large as {np.abs(y).max():.3g}, whose squares overflow; use "
+            "another unit"
+        )
     return y, regression(y)
 
 

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from driftline import models
 from driftline.data import using_data_folder
-from driftline.device import device_count
+from driftline.device import HOST, device_count
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors.base import Executor, OnEvent, RunSummary, ignore_event
 from driftline.engine.executors.config import ExecutorConfig, Name
@@ -135,8 +134,7 @@ def _one_worker_per_device(config: ExecutorConfig, stages: Iterable[Stage]) -> E
     """Return the configuration with as many workers as devices, unless it says how many; refuse missing devices."""
     if config.name == "ray":  # its machines may have others than this one
         return config
-    placed = {(stage.job.model.name, stage.job.device.name) for stage in stages}
-    names = {device for model, device in placed if not models.is_estimator(model)}
+    names = {stage.device.name for stage in stages} - {HOST}
     count = max((device_count(name) for name in names), default=1)
     few = config.name == "serial" and config.jobs is None and count > 1
     return replace(config, name="local", jobs=count) if few else config

@@ -21,6 +21,8 @@ from driftline.errors import UserError
 
 ENTRIES = ("state_dict_ema", "model_ema", "state_dict", "model", "teacher", "resnet")
 """Entries of a training checkpoint that may hold the weights; the first one that does is used."""
+PICKLED = re.compile(r"GLOBAL (\S+) was not an allowed global")
+"""How torch names a class in a file that is not only tensors."""
 WRAPPER = re.compile(r"(?:module|_orig_mod|encoder_q|backbone|model|network|visual\.trunk|_feature_blocks)\.")
 """Prefixes that wrappers and training code put in front of a network's own names."""
 OLD_DENSENET_NAME = re.compile(r"(.*denselayer\d+\.(?:norm|conv))\.([12]\.\w+)")
@@ -72,7 +74,9 @@ def read_checkpoint(path: Path) -> Checkpoint:
         content = _content(path)
     except Exception as error:  # a broken or unsafe file makes its reader fail in many ways
         reason = " ".join(str(error).split())[:200]
-        if " " not in reason:  # torch's reader of old files fails with a bare number
+        if found := PICKLED.search(str(error)):
+            reason = f"it holds an object of the class {found[1]}; save its state_dict() instead"
+        elif " " not in reason:  # torch's reader of old files fails with a bare number
             reason = "it is damaged, or no file of torch.save or safetensors"
         raise UserError(f"cannot read {path} as a file of weights and nothing else: {reason}") from error
     entries = {"": content}

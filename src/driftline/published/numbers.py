@@ -113,6 +113,15 @@ def lookup(benchmark: str, data: str, protocol: str, model: str | None = None) -
     return [n for n in found if model is None or n.model in ("", model)]
 
 
+def from_source(source: str) -> list[Published]:
+    """Return the numbers of a table; the source of doubtful numbers ends in "doubtful" and is another one.
+
+    >>> {number.protocol for number in from_source("RDumb Table 7")}
+    {'holdout'}
+    """
+    return [number for number in _all() if number.source == source]
+
+
 def published_name(benchmark: str, label: str) -> str:
     """Return the published name of a method from its display name with settings.
 

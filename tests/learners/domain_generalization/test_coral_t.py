@@ -28,7 +28,7 @@ def network() -> Any:
     return small_network(SHAPE, 3, Seed(5))
 
 
-def taught(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
+def trained(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
     learner.seed = Seed(1)
     learner.prepare(network() if model is None else model, TASK)
     for period in periods:
@@ -72,30 +72,30 @@ def on_logits(model: Any, batch: GroupedBatch) -> Tensor:  # Wild-Time's code
 
 
 def test_it_is_the_loop_one_would_write_by_hand() -> None:
-    assert weights(taught(Quick()).model) == weights(by_hand(on_features))
+    assert weights(trained(Quick()).model) == weights(by_hand(on_features))
 
 
 def test_aligning_logits_would_be_noticed() -> None:
-    assert weights(taught(Quick()).model) != weights(by_hand(on_logits))
+    assert weights(trained(Quick()).model) != weights(by_hand(on_logits))
 
 
 def test_without_strength_it_is_erm_on_the_same_batches() -> None:
     plain = by_hand(lambda model, batch: cross_entropy(model(batch.x), batch.y))
-    assert weights(taught(Quick(penalty_weight=0.0)).model) == weights(plain)
-    assert weights(taught(Quick()).model) != weights(plain)
+    assert weights(trained(Quick(penalty_weight=0.0)).model) == weights(plain)
+    assert weights(trained(Quick()).model) != weights(plain)
 
 
 def test_metering_does_not_change_it() -> None:
     metered = network()
     meter = MacCounter()
     meter.attach(metered)
-    assert weights(taught(Quick(), model=metered).model) == weights(by_hand(on_features))
+    assert weights(trained(Quick(), model=metered).model) == weights(by_hand(on_features))
     assert meter.backward > 0
 
 
 def test_strength_brings_the_features_of_windows_together() -> None:
     def distance(penalty_weight: float) -> float:
-        model = taught(CoralT(updates=60, window=1, penalty_weight=penalty_weight, lr=1e-2)).model
+        model = trained(CoralT(updates=60, window=1, penalty_weight=penalty_weight, lr=1e-2)).model
         with torch.no_grad():
             groups = [model[:-1](torch.from_numpy(p.x).permute(0, 3, 1, 2) / 255) for p in PERIODS]
         return coral(groups).item() / torch.cat(groups).var().item()
@@ -105,19 +105,19 @@ def test_strength_brings_the_features_of_windows_together() -> None:
 
 def test_on_one_linear_layer_it_is_erm() -> None:
     models = [linear(SHAPE, 3, Seed(5)) for _ in range(2)]
-    strong, none = (taught(Quick(penalty_weight=s), model=m).model for s, m in zip((9.0, 0.0), models, strict=True))
+    strong, none = (trained(Quick(penalty_weight=s), model=m).model for s, m in zip((9.0, 0.0), models, strict=True))
     assert weights(strong) == weights(none)
 
 
 def test_a_network_without_features_is_refused_before_it_runs() -> None:
     with pytest.raises(UserError, match="last linear layer, and Sequential has none"):
-        taught(Quick(), [], torch.nn.Sequential(torch.nn.Conv2d(1, 3, 8), torch.nn.Flatten()))
+        trained(Quick(), [], torch.nn.Sequential(torch.nn.Conv2d(1, 3, 8), torch.nn.Flatten()))
 
 
 @pytest.mark.parametrize("bad", [{"groups": 0}, {"window": 0}])
 def test_senseless_settings_are_refused(bad: dict[str, int]) -> None:
     with pytest.raises(UserError, match="should be greater than or equal to 1"):
-        taught(CoralT(**bad), [])
+        trained(CoralT(**bad), [])
 
 
 def test_defaults_are_wild_times() -> None:
@@ -129,13 +129,13 @@ def test_a_warm_start_keeps_the_contract() -> None:
 
 
 def test_exactly_so_many_updates() -> None:
-    learner = taught(Quick(start="warm"))
+    learner = trained(Quick(start="warm"))
     assert {int(state["step"]) for state in learner.optim.state.values()} == {4 * 4}
 
 
 def test_waiting_trains_once_at_the_end() -> None:
     learner = Quick()
     learner.evaluated_at_end = True
-    assert weights(taught(learner).model) == weights(network())
+    assert weights(trained(learner).model) == weights(network())
     learner.finish()
     assert weights(learner.model) == weights(by_hand(on_features))

@@ -25,7 +25,7 @@ def network() -> Any:
     return small_network(SHAPE, 3, Seed(5))
 
 
-def taught(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
+def trained(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
     learner.seed = Seed(1)
     learner.prepare(network() if model is None else model, TASK)
     for period in periods:
@@ -82,26 +82,26 @@ def close(one: Any, other: Any) -> bool:
 
 
 def test_it_is_the_loop_one_would_write_by_hand() -> None:
-    learner, objective = taught(Quick()), Sagawa()
+    learner, objective = trained(Quick()), Sagawa()
     assert close(learner.model, by_hand(objective))
     np.testing.assert_allclose(learner.q, objective.q, rtol=1e-5)
 
 
 def test_dropping_late_windows_would_be_noticed() -> None:
-    learner, objective = taught(Quick()), Sagawa(known=2)  # Wild-Time knows as many windows as are drawn
+    learner, objective = trained(Quick()), Sagawa(known=2)  # Wild-Time knows as many windows as are drawn
     assert not close(learner.model, by_hand(objective))
     assert learner.q[2] > 1.1 * objective.q[2]
 
 
 def test_all_windows_have_a_weight() -> None:
-    learner = taught(Quick(window=1, groups=2))
+    learner = trained(Quick(window=1, groups=2))
     assert learner.q.shape == (4,)
     assert learner.q.sum().item() == pytest.approx(1)
     assert len(set(learner.q.tolist())) == 4
 
 
 def test_without_eta_weights_stay_equal_and_it_is_erm() -> None:
-    learner = taught(Quick(eta=0.0))
+    learner = trained(Quick(eta=0.0))
     np.testing.assert_allclose(learner.q, 1 / 3)
     assert close(learner.model, by_hand(lambda model, batch: cross_entropy(model(batch.x), batch.y)))
 
@@ -110,20 +110,20 @@ def test_the_hardest_window_gains_weight() -> None:
     rng = np.random.default_rng(0)
     hopeless = Samples(PERIODS[2].x, rng.integers(0, 3, 18))
     periods = [PERIODS[0], PERIODS[0], hopeless, PERIODS[0]]
-    learner = taught(GroupDROT(updates=150, window=1, groups=2, eta=0.05, lr=1e-2), periods)
+    learner = trained(GroupDROT(updates=150, window=1, groups=2, eta=0.05, lr=1e-2), periods)
     assert learner.q.argmax() == 2
     assert learner.q[2] > 0.5
 
 
 def test_a_fresh_start_forgets_the_weights() -> None:
-    four, all_at_once = taught(Quick()), Quick()
+    four, all_at_once = trained(Quick()), Quick()
     all_at_once.evaluated_at_end = True
-    taught(all_at_once).finish()
+    trained(all_at_once).finish()
     assert torch.equal(four.q, all_at_once.q)
 
 
 def test_weights_grow_with_the_windows() -> None:
-    learner = taught(Quick(start="warm", updates=0), PERIODS[:3])  # two windows
+    learner = trained(Quick(start="warm", updates=0), PERIODS[:3])  # two windows
     learner.q = torch.tensor([0.8, 0.2], dtype=torch.float64)
     learner.learn(PERIODS[3].x, PERIODS[3].y)
     np.testing.assert_allclose(learner.q, [0.8 * 2 / 3, 0.2 * 2 / 3, 1 / 3])
@@ -134,7 +134,7 @@ def test_a_warm_start_keeps_the_contract() -> None:
 
 
 def test_weights_are_saved() -> None:
-    learner, other = taught(Quick()), taught(Quick(), [])
+    learner, other = trained(Quick()), trained(Quick(), [])
     other.restore(learner.state())
     assert torch.equal(learner.q, other.q)
 

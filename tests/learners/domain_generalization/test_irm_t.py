@@ -26,7 +26,7 @@ def network() -> Any:
     return small_network(SHAPE, 3, Seed(5))
 
 
-def taught(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
+def trained(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
     learner.seed = Seed(1)
     learner.prepare(network() if model is None else model, TASK)
     for period in periods:
@@ -75,17 +75,17 @@ def close(one: Any, other: Any) -> bool:
 
 
 def test_it_is_the_loop_one_would_write_by_hand() -> None:
-    assert close(taught(Quick()).model, by_hand(two_halves))
+    assert close(trained(Quick()).model, by_hand(two_halves))
 
 
 def test_a_penalty_from_the_same_half_would_be_noticed() -> None:
-    assert not close(taught(Quick()).model, by_hand(partial(two_halves, second=0)))
+    assert not close(trained(Quick()).model, by_hand(partial(two_halves, second=0)))
 
 
 def test_no_penalty_would_be_noticed() -> None:
     plain = by_hand(partial(two_halves, penalty_weight=0.0))
-    assert not close(taught(Quick()).model, plain)
-    assert close(taught(Quick(penalty_weight=0.0)).model, plain)
+    assert not close(trained(Quick()).model, plain)
+    assert close(trained(Quick(penalty_weight=0.0)).model, plain)
 
 
 class Annealed:
@@ -108,22 +108,22 @@ def test_annealing_advances() -> None:
             del self.new_optimizer
             assert self.optim is descent
 
-    learner = taught(partial(KeepsOptimiser, **Quick.keywords)(anneal_updates=2))
+    learner = trained(partial(KeepsOptimiser, **Quick.keywords)(anneal_updates=2))
     assert close(learner.model, by_hand(Annealed()))
     assert not close(learner.model, by_hand(Annealed(advances=False)))
     assert learner.n_updates == 4
 
 
 def test_the_optimiser_starts_again_when_the_weight_jumps() -> None:
-    learner = taught(Quick(anneal_updates=3, optimizer="adam"))
+    learner = trained(Quick(anneal_updates=3, optimizer="adam"))
     assert {int(state["step"]) for state in learner.optim.state.values()} == {1}
-    learner = taught(Quick(optimizer="adam"))
+    learner = trained(Quick(optimizer="adam"))
     assert {int(state["step"]) for state in learner.optim.state.values()} == {4}
 
 
 def test_the_count_goes_on_in_a_warm_start_and_begins_again_in_a_fresh_one() -> None:
-    assert taught(Quick(start="warm")).n_updates == 16
-    assert taught(Quick()).n_updates == 4
+    assert trained(Quick(start="warm")).n_updates == 16
+    assert trained(Quick()).n_updates == 4
 
 
 @pytest.mark.parametrize("anneal", [0, 5])
@@ -132,9 +132,9 @@ def test_a_warm_start_keeps_the_contract(anneal: int) -> None:
 
 
 def test_groups_of_one_example_give_no_penalty_and_no_nan() -> None:
-    learner = taught(Quick(window=1, groups=4, batch=4))
+    learner = trained(Quick(window=1, groups=4, batch=4))
     assert all(weight.isfinite().all() for weight in learner.model.parameters())
-    assert weights(learner.model) == weights(taught(Quick(window=1, groups=4, batch=4, penalty_weight=0.0)).model)
+    assert weights(learner.model) == weights(trained(Quick(window=1, groups=4, batch=4, penalty_weight=0.0)).model)
 
 
 def test_the_penalty_costs_no_further_pass() -> None:
@@ -142,7 +142,7 @@ def test_the_penalty_costs_no_further_pass() -> None:
     for penalty_weight in (0.0, 10.0):
         model, meter = network(), MacCounter()
         meter.attach(model)
-        taught(Quick(penalty_weight=penalty_weight), model=model)
+        trained(Quick(penalty_weight=penalty_weight), model=model)
         meters.append((meter.forward, meter.backward))
     assert meters[0] == meters[1]
     model, meter = network(), MacCounter()

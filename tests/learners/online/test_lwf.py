@@ -22,7 +22,7 @@ from ..labelled_streams import metered, ready, small, some, streamed, unlabelled
 UPSTREAM = some(20, (0, 1, 2), seed=9)  # class 3 is novel
 
 
-def taught(samples: Any, **settings: Any) -> Any:
+def trained(samples: Any, **settings: Any) -> Any:
     learner = ready(LwF(train_every=len(samples), epochs=1, batch=99, **settings), upstream=UPSTREAM)
     learner.learn(samples.x, samples.y)
     return learner
@@ -66,7 +66,7 @@ def test_the_first_step_by_hand(distillation_weight: float) -> None:
     """Classes 0, 2 and 3 are told; the old network knows 0, 1 and 2: it teaches about 0 and 2."""
     samples = some(8, (0, 2, 3))
     assert set(samples.y.tolist()) == {0, 2, 3}
-    found = taught(samples, distillation_weight=distillation_weight).model[0].weight
+    found = trained(samples, distillation_weight=distillation_weight).model[0].weight
     torch.testing.assert_close(found, first_step([0, 2], 2.0, distillation_weight), rtol=1e-5, atol=1e-7)
     for wrong in ([0, 1, 2], [0, 2, 3], [0, 1, 2, 3]):
         assert not torch.allclose(found, first_step(wrong, 2.0, distillation_weight), rtol=1e-5, atol=1e-7)

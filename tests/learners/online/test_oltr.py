@@ -73,7 +73,7 @@ def test_what_is_near_the_memory_is_answered_with_more_certainty() -> None:
 
 
 def test_the_rhythm_of_the_paper() -> None:
-    """4 epochs every 200 of the first 10,000 labels, then every 5,000: 65 lessons on 1,005,000 samples in all."""
+    """4 epochs every 200 of the first 10,000 labels, then every 5,000: 65 trainings on 1,005,000 samples in all."""
     learner, at = OLTR(train_every=5000, warmup_labels=10_000, warmup_every=200), []
     learner.labels = LabelCounter(5000, "every")
     for learner.labels.n_labels in range(1, 89_922):
@@ -160,8 +160,8 @@ def test_the_bill() -> None:
     network, centroid_memory = 5 * 6 + 6 * 4, 6 * (4 * 4 + 6)
     answers = 8 * network + 4 * centroid_memory  # the first four by the network alone
     memory = (4 + 8) * network
-    lessons = 24 * (network + centroid_memory)
-    assert meter.forward == answers + memory + lessons
+    batches = 24 * (network + centroid_memory)
+    assert meter.forward == answers + memory + batches
     # The gradient goes through the last layer's weights to the features, never into them.
     assert meter.backward == 24 * (5 * 6 + 6 * 4 + 2 * centroid_memory)
 

@@ -37,7 +37,7 @@ MAML = partial(FineTuneLastLayers, pretraining="maml")
 
 
 def sgd_by_hand(model: nn.Module, x: torch.Tensor, y: torch.Tensor, known: list[int], lr: float, **given: Any) -> None:
-    """Two lessons' worth of SGD with momentum, written out; `given`: epochs, batch, lessons as lists of sizes."""
+    """Two trainings' worth of SGD with momentum, written out; `given`: epochs, batch, trainings as lists of sizes."""
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     velocity = [torch.zeros_like(weight) for weight in weights]
     for lesson, n in enumerate(given["sizes"]):
@@ -53,14 +53,16 @@ def sgd_by_hand(model: nn.Module, x: torch.Tensor, y: torch.Tensor, known: list[
                         weight.sub_(lr * v)
 
 
-def told(learner: Any, samples: Samples) -> Any:
+def after_labels(learner: Any, samples: Samples) -> Any:
     learner.learn(samples.x, samples.y)
     return learner
 
 
 def test_two_training_rounds_are_sgd_with_kept_momentum_on_the_known_classes() -> None:
     samples, model = some(9, (0, 1, 2)), small()
-    learner = told(ready(StandardTraining(train_every=4, epochs=2, batch=3), copy.deepcopy(model), UPSTREAM), samples)
+    learner = after_labels(
+        ready(StandardTraining(train_every=4, epochs=2, batch=3), copy.deepcopy(model), UPSTREAM), samples
+    )
     with torch.no_grad():
         model[3].weight[2:], model[3].bias[2:] = 0, 0
     model.train()
@@ -99,10 +101,10 @@ def test_classes_enter_with_their_first_training_round(make: Any) -> None:
     rows = learner.model[3].weight
     assert torch.equal(rows[2:], torch.zeros(2, 6))
     assert rows[:2].abs().min() > 0
-    told(learner, novel)
+    after_labels(learner, novel)
     assert torch.equal(rows[2:], torch.zeros(2, 6))
     assert set(learner.predict(some(200).x).prediction) <= {0, 1}
-    told(learner, some(1, (2,), seed=5))
+    after_labels(learner, some(1, (2,), seed=5))
     assert rows[2].abs().max() > 0
     assert torch.equal(rows[3], torch.zeros(6))
     answers = learner.predict(some(200).x)
@@ -121,7 +123,7 @@ def test_what_is_frozen_stays_to_the_bit(net: str, n_layers: int) -> None:
             module.fitted.fill_(True)
     tuned = {id(weight) for layer in last_layers(model, n_layers) for weight in layer.parameters()}
     before = copy.deepcopy(dict(model.state_dict()))
-    learner = told(
+    learner = after_labels(
         ready(FineTuneLastLayers(train_every=12, batch=4, n_layers=n_layers), model, Samples(x, y)), Samples(x, y)
     )
     assert learner.training_rounds == 1
@@ -151,7 +153,7 @@ def test_layers_are_counted_as_layers() -> None:
 def test_all_layers_are_standard_training() -> None:
     samples = some(12)
     ends = [
-        told(ready(make, upstream=UPSTREAM), samples)
+        after_labels(ready(make, upstream=UPSTREAM), samples)
         for make in (FineTuneLastLayers(n_layers=2, train_every=5, lr=0.02), StandardTraining(train_every=5, lr=0.02))
     ]
     assert digest(dict(ends[0].model.state_dict())) == digest(dict(ends[1].model.state_dict()))
@@ -159,7 +161,9 @@ def test_all_layers_are_standard_training() -> None:
 
 def test_the_last_layer_on_kept_features_is_the_last_layer_in_the_network() -> None:
     samples, model = some(11, (0, 1, 2)), small()
-    learner = told(ready(FineTuneLastLayers(train_every=5, epochs=3, batch=4), copy.deepcopy(model), UPSTREAM), samples)
+    learner = after_labels(
+        ready(FineTuneLastLayers(train_every=5, epochs=3, batch=4), copy.deepcopy(model), UPSTREAM), samples
+    )
     with torch.no_grad():
         model[3].weight[2:], model[3].bias[2:] = 0, 0
     model[0].requires_grad_(False)
@@ -271,7 +275,7 @@ def test_it_keeps_the_contract(make: Any) -> None:
 
 
 def test_one_label_is_enough_for_a_training_round() -> None:
-    learner = told(ready(StandardTraining(train_every=1), upstream=UPSTREAM), some(2))
+    learner = after_labels(ready(StandardTraining(train_every=1), upstream=UPSTREAM), some(2))
     assert learner.training_rounds == 2
 
 
@@ -286,7 +290,7 @@ def test_a_last_layer_that_was_never_trained_knows_no_class(make: Any) -> None:
     learner = ready(make(train_every=4), unlabelled(), UPSTREAM)
     assert not learner.known_classes.any()
     samples = some(4, (2, 3))
-    told(learner, samples)
+    after_labels(learner, samples)
     assert learner.known_classes.tolist() == [False, False, True, True]
     assert set(learner.predict(some(40).x).prediction.tolist()) <= {2, 3}
 

@@ -28,13 +28,13 @@ from driftline.training.mac_counter import MacCounter
 
 from ..one_by_one import WIDTH, labels, must_equal, prepared, stream, walk
 
-LESSONS: dict[str, Any] = {"train_every": 9, "epochs": 2, "batch": 4, "lr": 0.05}
+TRAINING: dict[str, Any] = {"train_every": 9, "epochs": 2, "batch": 4, "lr": 0.05}
 METHODS = {
     "ncm": NearestClassMean,
-    "linear": partial(ExemplarTuning, **LESSONS),
-    "cosine": partial(ExemplarTuning, similarity="cosine", **LESSONS),
-    "euclidean": partial(ExemplarTuning, similarity="euclidean", **LESSONS),
-    "imprinting": partial(WeightImprinting, imprint_only_labels=20, **LESSONS),
+    "linear": partial(ExemplarTuning, **TRAINING),
+    "cosine": partial(ExemplarTuning, similarity="cosine", **TRAINING),
+    "euclidean": partial(ExemplarTuning, similarity="euclidean", **TRAINING),
+    "imprinting": partial(WeightImprinting, imprint_only_labels=20, **TRAINING),
 }
 
 
@@ -90,9 +90,9 @@ def test_how_a_stream_is_cut_does_not_matter(name: str) -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_blocks_equal_one_by_one_with_many_classes(name: str) -> None:
     """Wrong if a row were compared with a class as it became after its answer, or as it was at the block's start."""
-    lessons = {} if name == "ncm" else {"train_every": 185}
+    batches = {} if name == "ncm" else {"train_every": 185}
     steps = stream(293, 150, 288, width=40)
-    fast, plain = (prepared(METHODS[name](**lessons), 150, width=40) for _ in range(2))
+    fast, plain = (prepared(METHODS[name](**batches), 150, width=40) for _ in range(2))
     must_equal(walk(fast, steps, labels(150)), walk(plain, steps, labels(150), plainly=True))
     np.testing.assert_array_equal(fast.sums, plain.sums)
 
@@ -104,7 +104,7 @@ def test_with_nothing_to_train_nothing_is_kept() -> None:
 
 
 def test_labels_of_any_whole_type_can_be_trained_on() -> None:
-    learner = prepared(ExemplarTuning(**LESSONS), 3)
+    learner = prepared(ExemplarTuning(**TRAINING), 3)
     learner.learn(stream(9, 3, 9)[0].samples.x, np.arange(9, dtype=np.int32) % 3)
     assert learner.training_rounds == 1
 

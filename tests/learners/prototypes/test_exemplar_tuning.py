@@ -1,4 +1,4 @@
-"""Exemplar tuning against numbers worked by hand, and a lesson written out in double precision."""
+"""Exemplar tuning against numbers worked by hand, and a training written out in double precision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import softmax
 from driftline.errors import UserError
 from driftline.learners.prototypes.exemplar_tuning import ExemplarTuning
 
-from ..one_by_one import labels, prepared, stream, told, walk
+from ..one_by_one import after_labels, labels, prepared, stream, walk
 
 X, Y = [[1, 0], [3, 0], [0, 1]], [0, 0, 1]
 QUERY = np.array([[1.5, 0.5]], np.float32)
@@ -24,7 +24,7 @@ def tuned(classes: int = 2, width: int = 2, **settings: Any) -> Any:
 
 def test_the_worked_example() -> None:
     """Logits 1.5 and .5; with means of raw features they would be 3 and .5."""
-    learner = told(tuned(), X, Y)
+    learner = after_labels(tuned(), X, Y)
     answers = learner.predict(QUERY)
     assert answers.scores[0, 0] == pytest.approx(0.731059, abs=1e-6)
     assert answers.distance[0] == pytest.approx(-1.5)
@@ -37,24 +37,24 @@ def test_the_worked_example() -> None:
 
 def test_a_class_is_the_mean_of_unit_features() -> None:
     """The unit vector along their sum would be (.316228, .948683), the mean of raw features (.5, 1.5)."""
-    learner = told(tuned(), [[1, 0], [0, 3]], [0, 0])
+    learner = after_labels(tuned(), [[1, 0], [0, 3]], [0, 0])
     assert learner.class_vectors(slice(0, 1)).tolist() == [[0.5, 0.5]]
 
 
 def test_other_similarities() -> None:
-    cosine = told(tuned(similarity="cosine", scale=3.0), X, Y).predict(QUERY)
+    cosine = after_labels(tuned(similarity="cosine", scale=3.0), X, Y).predict(QUERY)
     assert cosine.distance[0] == pytest.approx(-3 * 1.5 / np.sqrt(2.5))
     np.testing.assert_allclose(cosine.scores[0], softmax(3 * np.array([1.5, 0.5]) / np.sqrt(2.5)), rtol=1e-6)
-    euclidean = told(tuned(similarity="euclidean"), X, Y).predict(QUERY)
+    euclidean = after_labels(tuned(similarity="euclidean"), X, Y).predict(QUERY)
     assert euclidean.distance[0] == pytest.approx(0.5)
     np.testing.assert_allclose(euclidean.scores[0], softmax([-0.5, -2.5]), rtol=1e-6)
 
 
 def test_the_gradient_is_error_times_feature() -> None:
     """One step from zero moves residual i by -lr (p_i - [y = i]) f; the sample itself is in the mean by then."""
-    learner = told(tuned(train_every=1, epochs=1, lr=0.1, weight_decay=0.0), [[3, 4]], [1])
+    learner = after_labels(tuned(train_every=1, epochs=1, lr=0.1, weight_decay=0.0), [[3, 4]], [1])
     assert learner.head["residual"].abs().max() == 0  # a single class: p = 1
-    learner = told(tuned(train_every=2, epochs=1, lr=0.1, weight_decay=0.0, batch=2), [[3, 4], [0, 2]], [0, 1])
+    learner = after_labels(tuned(train_every=2, epochs=1, lr=0.1, weight_decay=0.0, batch=2), [[3, 4], [0, 2]], [0, 1])
     x, means = np.array([[3, 4], [0, 2]]), np.array([[0.6, 0.8], [0, 1]])
     error = softmax(x @ means.T, axis=1) - np.eye(2)
     np.testing.assert_allclose(learner.head["residual"].detach(), -0.1 * error.T @ x / 2, rtol=1e-5)
@@ -80,12 +80,12 @@ def slopes(similarity: str, x: np.ndarray, y: np.ndarray, class_vectors: np.ndar
 
 @pytest.mark.parametrize("similarity", ["linear", "euclidean"])
 def test_two_training_rounds_written_out(similarity: Any) -> None:
-    """SGD with momentum and decay over all samples so far; the state is kept; the mean moves on between lessons."""
+    """SGD with momentum and decay over all samples so far; the state is kept; the mean moves on between trainings."""
     every, epochs, batch, classes = 10, 2, 4, 4
     learner = tuned(classes, 3, train_every=every, epochs=epochs, batch=batch, lr=0.1, similarity=similarity)
     samples = stream(24, classes - 1, 24, seed=1, width=3)[0].samples  # class 3 never comes
     x, y = samples.x.astype(float), samples.y
-    told(learner, samples.x, y)
+    after_labels(learner, samples.x, y)
     residual, speed = np.zeros((classes, 3)), np.zeros((classes, 3))
     units = x / np.linalg.norm(x, axis=1, keepdims=True)
     for lesson in range(2):
@@ -109,7 +109,7 @@ def test_two_training_rounds_written_out(similarity: Any) -> None:
 def test_the_scale_of_cosines_is_trained() -> None:
     learner = tuned(3, 4, train_every=10, similarity="cosine", lr=0.5)
     samples = stream(40, 3, 40, width=4)[0].samples
-    told(learner, samples.x, samples.y)
+    after_labels(learner, samples.x, samples.y)
     trained = learner.head["scale"].item()
     assert trained > 4.5  # clusters far apart: sharper is better
     unit = samples.x[:1] / np.linalg.norm(samples.x[:1])
@@ -123,7 +123,7 @@ def test_the_first_answer_after_a_training_round_knows_it() -> None:
     learner = tuned(3, 6, train_every=50, epochs=1)
     answers = walk(learner, stream(120, 3, 64), labels(3))
     assert learner.training_rounds == 2
-    np.testing.assert_array_equal(answers.scores[:50], without.scores[:50])  # alike until the first lesson
+    np.testing.assert_array_equal(answers.scores[:50], without.scores[:50])  # alike until the first training
     assert not np.array_equal(answers.scores[50], without.scores[50])
 
 

@@ -9,7 +9,7 @@ from scipy.special import softmax
 from driftline import registry
 from driftline.learners.prototypes.ncm import NearestClassMean
 
-from ..one_by_one import labels, prepared, stream, told, walk
+from ..one_by_one import after_labels, labels, prepared, stream, walk
 
 X, Y = [[1, 0], [3, 0], [0, 1]], [0, 0, 1]
 QUERY = np.array([[1.5, 0.5]], np.float32)
@@ -17,7 +17,7 @@ QUERY = np.array([[1.5, 0.5]], np.float32)
 
 def test_the_worked_example() -> None:
     """Squared distances .5 and 2.5; with plain distances it would be .705584, with sums for means class 1."""
-    answers = told(prepared(NearestClassMean(), 2, width=2), X, Y).predict(QUERY)
+    answers = after_labels(prepared(NearestClassMean(), 2, width=2), X, Y).predict(QUERY)
     assert answers.scores[0, 0] == pytest.approx(0.880797, abs=1e-6)
     assert answers.distance[0] == pytest.approx(0.5)
     assert answers.prediction[0] == 0
@@ -28,7 +28,7 @@ def test_the_worked_example() -> None:
 
 def test_a_class_without_data_is_no_zero_vector() -> None:
     """Near the origin, where the zero vectors of the 98 other classes would be nearest."""
-    learner = told(prepared(NearestClassMean(), 100, width=2), X, Y)
+    learner = after_labels(prepared(NearestClassMean(), 100, width=2), X, Y)
     answers = learner.predict(np.zeros((1, 2), np.float32))
     assert answers.prediction[0] == 1
     assert answers.scores[0, 2:].max() == 0

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from driftline.errors import UserError
 from driftline.learners.prototypes.weight_imprinting import WeightImprinting
 
-from ..one_by_one import labels, prepared, stream, told, walk
+from ..one_by_one import after_labels, labels, prepared, stream, walk
 
 
 def imprinted(classes: int = 3, width: int = 2, **settings: Any) -> Any:
@@ -22,7 +22,7 @@ def imprinted(classes: int = 3, width: int = 2, **settings: Any) -> Any:
 
 def test_before_the_switch_it_is_the_nearest_mean_by_cosine() -> None:
     """Class 0 is (.5, .5), class 1 (0, 1): cosines of (1, 0) are .707107 and 0, times 4."""
-    answers = told(imprinted(), [[1, 0], [0, 3], [0, 2]], [0, 0, 1]).predict(np.float32([[5, 0]]))
+    answers = after_labels(imprinted(), [[1, 0], [0, 3], [0, 2]], [0, 0, 1]).predict(np.float32([[5, 0]]))
     np.testing.assert_allclose(answers.scores[0], [*softmax([4 / np.sqrt(2), 0]), 0], rtol=1e-6)
     assert answers.distance[0] == pytest.approx(-4 / np.sqrt(2))
 
@@ -43,28 +43,28 @@ def test_with_no_training_rounds_the_switch_changes_nothing() -> None:
 
 def test_a_class_moves_with_its_labels_until_its_first_training_round_and_then_only_in_training_rounds() -> None:
     learner = imprinted(imprint_only_labels=4, train_every=4, epochs=1)
-    told(learner, [[1, 0], [2, 1], [0, 3], [1, 4]], [0, 0, 1, 1])
+    after_labels(learner, [[1, 0], [2, 1], [0, 3], [1, 4]], [0, 0, 1, 1])
     assert learner.tuned_classes.tolist() == [True, True, False]
     before = learner.class_vectors(slice(None))
-    told(learner, [[-1, 0], [-1, -1]], [0, 2])
+    after_labels(learner, [[-1, 0], [-1, -1]], [0, 2])
     np.testing.assert_array_equal(learner.class_vectors(slice(0, 2)), before[:2])  # a label does not move class 0
     np.testing.assert_allclose(
         learner.class_vectors(slice(2, 3)), [[-(0.5**0.5)] * 2], rtol=1e-6
     )  # class 2 is imprinted
-    told(learner, [[0, -5]], [2])
+    after_labels(learner, [[0, -5]], [2])
     both = np.array([-(0.5**0.5), -(0.5**0.5) - 1]) / 2
     np.testing.assert_allclose(learner.class_vectors(slice(2, 3))[0], both / np.linalg.norm(both), rtol=1e-6)
     assert learner.predict(np.float32([[-1, -3]])).prediction[0] == 2
 
 
 def test_two_training_rounds_equal_plain_torch() -> None:
-    """Weights start from the means at the first lesson that has the class; scale and momentum go on."""
+    """Weights start from the means at the first training that has the class; scale and momentum go on."""
     every, epochs, batch, classes = 12, 2, 5, 3
     learner = imprinted(classes, 4, imprint_only_labels=every, train_every=every, epochs=epochs, batch=batch)
     samples = stream(24, classes, 24, seed=2, width=4)[0].samples
     y = samples.y.copy()
-    y[:12] %= 2  # class 2 comes after the first lesson
-    told(learner, samples.x, y)
+    y[:12] %= 2  # class 2 comes after the first training
+    after_labels(learner, samples.x, y)
     x, targets = torch.from_numpy(samples.x).double(), torch.from_numpy(y)
     units = x / x.norm(dim=1, keepdim=True)
     weight = torch.zeros(classes, 4, dtype=torch.float64, requires_grad=True)

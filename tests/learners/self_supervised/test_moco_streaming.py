@@ -48,7 +48,7 @@ def prepared(model: Any = None, **settings: Any) -> MoCoStreaming:
     return learner
 
 
-def taught(periods: list[Any], **settings: Any) -> MoCoStreaming:
+def trained(periods: list[Any], **settings: Any) -> MoCoStreaming:
     learner = prepared(**settings)
     for x, y in periods:
         learner.learn(x, y)
@@ -65,7 +65,7 @@ def test_features_are_momentum_contrast_on_the_first_training_round() -> None:
         optimizer_step(optimizer, pairs.loss(*SimCLRAugmentation(min_crop_area=0.2).two_views(x, draws)))
 
     fit(model, *PERIODS[0], update, updates=4, batch=32, seed=Seed(1).child("lesson", 0))
-    learner = taught(PERIODS)
+    learner = trained(PERIODS)
     assert digest(dict(learner.model.state_dict())) == digest(dict(model.state_dict()))
     assert torch.equal(learner.moco.queue, pairs.queue)
     assert learner.training_rounds == 3
@@ -83,10 +83,10 @@ def test_how_many_training_rounds_train_the_features(training_rounds: int, moved
 
 @pytest.mark.parametrize("classifier_kind", ["hat", "nb"])
 def test_the_classifier_is_river_on_features_of_length_one(classifier_kind: Any) -> None:
-    learner = taught(PERIODS, classifier_kind=classifier_kind, max_features=64)
+    learner = trained(PERIODS, classifier_kind=classifier_kind, max_features=64)
     seed = Seed(1).child("classifier").value % 2**32
     theirs: Any = GaussianNB() if classifier_kind == "nb" else HoeffdingAdaptiveTreeClassifier(seed=seed)
-    for x, y in PERIODS:  # the features have not changed since the first lesson
+    for x, y in PERIODS:  # the features have not changed since the first training
         rows = normalize(extract_features(learner.model, x), dim=1).numpy()
         for row, label in zip(rows.tolist(), y.tolist(), strict=True):
             theirs.learn_one(dict(enumerate(row)), label)
@@ -98,18 +98,18 @@ def test_the_classifier_is_river_on_features_of_length_one(classifier_kind: Any)
 
 
 def test_many_features_become_few_in_the_same_way_each_time() -> None:
-    learner = taught(PERIODS[:1])
+    learner = trained(PERIODS[:1])
     rows = learner.rows(PROBE)
     assert rows.shape == (9, 32)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
     assert digest(rows) == digest(learner.rows(PROBE))
-    assert taught(PERIODS[:1], max_features=64).rows(PROBE).shape == (9, 64)
+    assert trained(PERIODS[:1], max_features=64).rows(PROBE).shape == (9, 64)
 
 
 @pytest.mark.parametrize("classifier_kind", ["hat", "arf", "nb"])
 def test_interrupted_it_ends_the_same(classifier_kind: Any, tmp_path: Any) -> None:
     whole, first, fresh = (
-        taught(PERIODS, classifier_kind=classifier_kind, n_feature_rounds=2),
+        trained(PERIODS, classifier_kind=classifier_kind, n_feature_rounds=2),
         prepared(classifier_kind=classifier_kind, n_feature_rounds=2),
         None,
     )

@@ -33,7 +33,7 @@ def network() -> nn.Module:
     return small_network((8, 8, 1), 3, Seed(5))
 
 
-def taught(learner: Any, periods: list[Any], *, evaluated_at_end: bool = False, model: Any = None) -> Any:
+def trained(learner: Any, periods: list[Any], *, evaluated_at_end: bool = False, model: Any = None) -> Any:
     learner.seed, learner.evaluated_at_end = Seed(1), evaluated_at_end
     learner.prepare(network() if model is None else model, TASK)
     for x, y in periods:
@@ -74,28 +74,28 @@ def by_hand(on: str = "features") -> str:
 
 
 def test_simclr_is_two_stages_in_every_period() -> None:
-    assert weights(taught(SimCLR(updates=10), PERIODS)) == by_hand()
+    assert weights(trained(SimCLR(updates=10), PERIODS)) == by_hand()
 
 
 def test_contrasting_logits_after_the_first_period_would_be_noticed() -> None:
-    assert weights(taught(SimCLR(updates=10), PERIODS)) != by_hand(on="logits")
+    assert weights(trained(SimCLR(updates=10), PERIODS)) != by_hand(on="logits")
 
 
 @pytest.mark.parametrize("method", [SimCLR, SwaV])
 def test_without_its_first_stage_it_is_fine_tuning(method: type[SimCLR | SwaV]) -> None:
-    assert weights(taught(method(updates=4, unlabeled_fraction=0.0), PERIODS)) == weights(
-        taught(FineTune(updates=4), PERIODS)
+    assert weights(trained(method(updates=4, unlabeled_fraction=0.0), PERIODS)) == weights(
+        trained(FineTune(updates=4), PERIODS)
     )
 
 
 @pytest.mark.parametrize("method", [SimCLR, SwaV])
 def test_the_first_stage_leaves_the_last_layer_alone_and_needs_no_labels(method: type[SimCLR | SwaV]) -> None:
     model, before = network(), network()
-    learner = taught(method(updates=4, unlabeled_fraction=1.0), PERIODS, model=model)
+    learner = trained(method(updates=4, unlabeled_fraction=1.0), PERIODS, model=model)
     assert torch.equal(model[-1].weight, before[-1].weight)  # type: ignore[index]
     assert not torch.equal(model[0].weight, before[0].weight)  # type: ignore[index]
     others = [(x, (y + 1) % 3) for x, y in PERIODS]
-    assert weights(learner) == weights(taught(method(updates=4, unlabeled_fraction=1.0), others))
+    assert weights(learner) == weights(trained(method(updates=4, unlabeled_fraction=1.0), others))
 
 
 @pytest.mark.parametrize(("updates", "first"), [(3000, 2700), (300, 270), (10, 9)])
@@ -103,21 +103,21 @@ def test_the_share_of_updates(updates: int, first: int, monkeypatch: pytest.Monk
     calls: list[int] = []
     for module in ("learners.self_supervised.contrastive_stage", "training.fit"):
         monkeypatch.setattr(f"driftline.{module}.fit", lambda *_, updates, **__: calls.append(updates))
-    taught(SimCLR(updates=updates), PERIODS[:1])
+    trained(SimCLR(updates=updates), PERIODS[:1])
     assert calls == [first, updates - first]
 
 
 @pytest.mark.parametrize("method", [SimCLR, SwaV])
 def test_where_the_protocol_waits_all_periods_are_one_training_round(method: type[SimCLR | SwaV]) -> None:
     x, y = (np.concatenate(parts) for parts in zip(*PERIODS, strict=True))
-    pooled = taught(method(updates=4), PERIODS, evaluated_at_end=True)
+    pooled = trained(method(updates=4), PERIODS, evaluated_at_end=True)
     assert pooled.training_rounds == 1
-    assert weights(pooled) == weights(taught(method(updates=4), [(x, y)]))
+    assert weights(pooled) == weights(trained(method(updates=4), [(x, y)]))
 
 
 @pytest.mark.parametrize("method", [SimCLR, SwaV])
 def test_a_fresh_start_depends_on_the_latest_period_alone(method: type[SimCLR | SwaV]) -> None:
-    long, short = (taught(method(updates=4, start="fresh"), periods) for periods in (PERIODS, PERIODS[-1:]))
+    long, short = (trained(method(updates=4, start="fresh"), periods) for periods in (PERIODS, PERIODS[-1:]))
     assert weights(long) == weights(short)
     assert digest(dict(long.contrastive.head.state_dict())) == digest(dict(short.contrastive.head.state_dict()))
 
@@ -127,7 +127,7 @@ def test_both_views_are_counted() -> None:
     for learner in (SimCLR(updates=10), FineTune(updates=10)):
         model, meter = network(), MacCounter()
         meter.attach(model)
-        taught(learner, PERIODS[:1], model=model)
+        trained(learner, PERIODS[:1], model=model)
         counts.append((meter.forward, meter.backward))
     (forward, backward), (forward_ft, backward_ft) = counts
     assert forward / forward_ft == pytest.approx(1.9)
@@ -139,7 +139,7 @@ def test_tables_will_do(method: type[SimCLR | SwaV]) -> None:
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, 200)
     x = rng.normal(y[:, None], 0.3, (200, 5)) * 100
-    learner = taught(method(updates=300, lr=0.01), [(x, y)], model=mlp((5,), 3, seed=Seed(1), width=16))
+    learner = trained(method(updates=300, lr=0.01), [(x, y)], model=mlp((5,), 3, seed=Seed(1), width=16))
     assert (learner.predict(x).prediction == y).mean() > 0.8
 
 

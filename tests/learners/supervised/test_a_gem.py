@@ -1,4 +1,4 @@
-"""A-GEM against projections and lessons worked out in plain numbers."""
+"""A-GEM against projections and trainings worked out in plain numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from driftline.testing import digest
 from driftline.testing.fixtures import small_network
 from driftline.training.regularization import gradient, trainable_parameters
 
-LESSONS = [([1.0, 0.5], 1.0), ([1.0, 1.0], -5.0)]  # one sample each: the second pulls against the first
+TRAINING = [([1.0, 0.5], 1.0), ([1.0, 1.0], -5.0)]  # one sample each: the second pulls against the first
 LR, UPDATES = 0.1, 4
 
 
@@ -56,7 +56,7 @@ def zeros() -> nn.Module:
 
 def expected() -> np.ndarray:
     w = np.zeros(2)
-    (a, ya), (b, yb) = [(np.array(x), y) for x, y in LESSONS]
+    (a, ya), (b, yb) = [(np.array(x), y) for x, y in TRAINING]
     for _ in range(UPDATES):
         w = w - LR * (w @ a - ya) * a
     bent = 0
@@ -72,7 +72,7 @@ def expected() -> np.ndarray:
 def check_two_lessons(kind: type[AGEM]) -> None:
     learner = kind(lr=LR, updates=UPDATES, batch=3, optimizer="sgd", capacity=1)
     learner.prepare(zeros(), Squares())  # type: ignore[arg-type]
-    for x, y in LESSONS:
+    for x, y in TRAINING:
         learner.learn(np.array([x], np.float32), np.array([y], np.float32))
     np.testing.assert_allclose(learner.model.weight.detach()[0], expected(), rtol=1e-5)
 
@@ -121,11 +121,11 @@ def test_a_wrong_version_would_be_noticed(wrong: type[AGEM]) -> None:
         check_two_lessons(wrong)
 
 
-def taught(learner: Any, lessons: int) -> Any:
+def trained(learner: Any, batches: int) -> Any:
     rng = np.random.default_rng(0)
     learner.seed = Seed(1)
     learner.prepare(small_network((8, 8, 1), 3, Seed(5)), Classification(("a", "b", "c")))
-    for _ in range(lessons):
+    for _ in range(batches):
         learner.learn(rng.integers(0, 256, (20, 8, 8, 1), dtype=np.uint8), rng.integers(0, 3, 20))
     return learner
 
@@ -135,13 +135,13 @@ def weights(learner: Any) -> str:
 
 
 def test_the_first_training_round_is_fine_tuning_and_the_second_is_not() -> None:
-    assert weights(taught(AGEM(updates=4), 1)) == weights(taught(FineTune(updates=4), 1))
-    assert weights(taught(AGEM(updates=4), 2)) != weights(taught(FineTune(updates=4), 2))
-    assert weights(taught(AGEM(updates=4, capacity=0), 2)) == weights(taught(FineTune(updates=4), 2))
+    assert weights(trained(AGEM(updates=4), 1)) == weights(trained(FineTune(updates=4), 1))
+    assert weights(trained(AGEM(updates=4), 2)) != weights(trained(FineTune(updates=4), 2))
+    assert weights(trained(AGEM(updates=4, capacity=0), 2)) == weights(trained(FineTune(updates=4), 2))
 
 
 def test_all_samples_are_offered_and_kept_as_bytes() -> None:
-    learner = taught(AGEM(updates=1, capacity=30), 3)
+    learner = trained(AGEM(updates=1, capacity=30), 3)
     assert learner.buffer.n_seen == 60
     assert learner.buffer.x.dtype == np.uint8
     assert learner.buffer.x.shape == (30, 8, 8, 1)
@@ -154,7 +154,7 @@ def test_remembered_numbers_are_scaled_like_fresh_ones() -> None:
     for task, unit in ((Regression(), 1.0), (Regression(center=100.0, scale=20.0), 20.0)):
         learner = AGEM(lr=LR, updates=UPDATES, batch=3, optimizer="sgd")
         learner.prepare(zeros(), task)
-        for x, y in LESSONS:
+        for x, y in TRAINING:
             learner.learn(np.array([x], np.float32), np.array([task.center + unit * y]))
         ends.append(learner.model.weight.detach())
     torch.testing.assert_close(*ends)

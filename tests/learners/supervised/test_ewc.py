@@ -1,4 +1,4 @@
-"""EWC against three lessons worked out in plain numbers."""
+"""EWC against three trainings worked out in plain numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from driftline.testing import digest
 from driftline.testing.fixtures import small_network
 from driftline.training.regularization import flatten, trainable_parameters
 
-LESSONS = [(1.5, 1), (2.0, 0), (-0.5, 0)]  # one sample each, so that every batch is the same
+TRAINING = [(1.5, 1), (2.0, 0), (-0.5, 0)]  # one sample each, so that every batch is the same
 LR, UPDATES, STRENGTH, DECAY = 0.3, 3, 4.0, 0.7
 
 
@@ -34,9 +34,9 @@ class Unit(nn.Module):
 
 
 def expected() -> tuple[float, float, float]:
-    """The weight, its importance and its anchor after the three lessons."""
+    """The weight, its importance and its anchor after the three trainings."""
     w, importance, anchor = 0.2, 0.0, 0.0
-    for x, y in LESSONS:
+    for x, y in TRAINING:
         for _ in range(UPDATES):
             slope = (1 / (1 + math.exp(-w * x)) - y) * x
             w -= LR * (slope + STRENGTH * importance * (w - anchor))
@@ -48,7 +48,7 @@ def expected() -> tuple[float, float, float]:
 def check_three_lessons(kind: type[EWC]) -> None:
     learner = kind(lr=LR, updates=UPDATES, batch=4, optimizer="sgd", penalty_weight=STRENGTH, fisher_decay=DECAY)
     learner.prepare(Unit(), Classification(("a", "b")))
-    for x, y in LESSONS:
+    for x, y in TRAINING:
         learner.learn(np.array([[x]], np.float32), np.array([y]))
     found = [learner.model.w.item(), learner.importance.item(), learner.anchor.item()]  # type: ignore[union-attr]
     assert found == pytest.approx(expected(), rel=1e-5)
@@ -92,11 +92,11 @@ def test_a_wrong_version_would_be_noticed(wrong: type[EWC]) -> None:
         check_three_lessons(wrong)
 
 
-def taught(learner: Any, lessons: int) -> Any:
+def trained(learner: Any, batches: int) -> Any:
     rng = np.random.default_rng(0)
     learner.seed = Seed(1)
     learner.prepare(small_network((8, 8, 1), 3, Seed(5)), Classification(("a", "b", "c")))
-    for _ in range(lessons):
+    for _ in range(batches):
         learner.learn(rng.integers(0, 256, (20, 8, 8, 1), dtype=np.uint8), rng.integers(0, 3, 20))
     return learner
 
@@ -106,13 +106,13 @@ def weights(learner: Any) -> str:
 
 
 def test_the_first_training_round_is_fine_tuning_and_the_second_is_not() -> None:
-    assert weights(taught(EWC(updates=4), 1)) == weights(taught(FineTune(updates=4), 1))
-    assert weights(taught(EWC(updates=4), 2)) != weights(taught(FineTune(updates=4), 2))
-    assert weights(taught(EWC(updates=4, penalty_weight=0.0), 2)) == weights(taught(FineTune(updates=4), 2))
+    assert weights(trained(EWC(updates=4), 1)) == weights(trained(FineTune(updates=4), 1))
+    assert weights(trained(EWC(updates=4), 2)) != weights(trained(FineTune(updates=4), 2))
+    assert weights(trained(EWC(updates=4, penalty_weight=0.0), 2)) == weights(trained(FineTune(updates=4), 2))
 
 
 def test_the_anchor_does_not_move_with_the_weights() -> None:
-    learner = taught(EWC(updates=4), 1)
+    learner = trained(EWC(updates=4), 1)
     before = learner.anchor.clone()
     learner.train(np.zeros((4, 8, 8, 1), np.uint8), np.zeros(4, int))
     assert torch.equal(learner.anchor, before)
@@ -122,4 +122,4 @@ def test_the_anchor_does_not_move_with_the_weights() -> None:
 def test_the_kind_of_fisher_matters() -> None:
     kinds: list[dict[str, Any]] = [{}, {"fisher_labels": "sampled"}, {"fisher_labels": "predicted"}]
     kinds += [{"fisher_examples": 5}]
-    assert len({digest(taught(EWC(updates=4, **kind), 2).importance) for kind in kinds}) == len(kinds)
+    assert len({digest(trained(EWC(updates=4, **kind), 2).importance) for kind in kinds}) == len(kinds)

@@ -27,7 +27,7 @@ def network() -> Any:
     return small_network(SHAPE, 3, Seed(5))
 
 
-def taught(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
+def trained(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
     learner.seed = Seed(1)
     learner.prepare(network() if model is None else model, TASK)
     for period in periods:
@@ -68,12 +68,12 @@ def close(one: Any, other: Any) -> bool:
 
 
 def test_it_is_the_loop_one_would_write_by_hand() -> None:
-    assert close(taught(LISA(updates=4, optimizer="sgd", lr=0.1)).model, by_hand())
+    assert close(trained(LISA(updates=4, optimizer="sgd", lr=0.1)).model, by_hand())
 
 
 @pytest.mark.parametrize("wrong", [{"any_label": True}, {"one_weight": True}, {"bytes_first": True}])
 def test_wrong_versions_would_be_noticed(wrong: dict[str, bool]) -> None:
-    assert not close(taught(LISA(updates=4, optimizer="sgd", lr=0.1)).model, by_hand(**wrong))
+    assert not close(trained(LISA(updates=4, optimizer="sgd", lr=0.1)).model, by_hand(**wrong))
 
 
 def test_partners_have_the_label_and_are_drawn_uniformly() -> None:
@@ -93,7 +93,7 @@ def test_partners_come_from_all_periods() -> None:
             met.append(len(self._inputs))
             super().update(x, y)
 
-    taught(Spy(updates=1))
+    trained(Spy(updates=1))
     assert met == [18, 36, 54, 72]
 
 
@@ -108,24 +108,24 @@ def test_mixing_stays_within_the_class() -> None:
             seen.append(torch.allclose(x, (y * 100 / 255).float()[:, None, None, None].expand_as(x)))
             return super().batch_loss(x, y)
 
-    taught(Spy(updates=5), [Samples(x, y)])
+    trained(Spy(updates=5), [Samples(x, y)])
     assert seen == [True] * 5
 
 
 def test_exactly_so_many_updates() -> None:
-    learner = taught(LISA(updates=5, start="warm"))
+    learner = trained(LISA(updates=5, start="warm"))
     assert {int(state["step"]) for state in learner.optim.state.values()} == {20}
 
 
 def test_it_differs_from_erm() -> None:
-    assert weights(taught(LISA(updates=4)).model) != weights(taught(ERMAll(updates=4)).model)
+    assert weights(trained(LISA(updates=4)).model) != weights(trained(ERMAll(updates=4)).model)
 
 
 def test_it_refuses_what_it_cannot_do() -> None:
     with pytest.raises(UserError, match="no classes"):
         LISA().prepare(network(), Regression())
     with pytest.raises(UserError, match="alpha=-1"):
-        taught(LISA(alpha=-1.0), [])
+        trained(LISA(alpha=-1.0), [])
 
 
 def test_a_warm_start_keeps_the_contract() -> None:

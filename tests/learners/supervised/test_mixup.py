@@ -27,7 +27,7 @@ def network() -> Any:
     return small_network(SHAPE, 3, Seed(5))
 
 
-def taught(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
+def trained(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
     learner.seed = Seed(1)
     learner.prepare(network() if model is None else model, TASK)
     for period in periods:
@@ -64,12 +64,12 @@ def close(one: Any, other: Any) -> bool:
 
 
 def test_it_is_the_loop_one_would_write_by_hand() -> None:
-    assert close(taught(Mixup(updates=4, optimizer="sgd", lr=0.1)).model, by_hand())
+    assert close(trained(Mixup(updates=4, optimizer="sgd", lr=0.1)).model, by_hand())
 
 
 @pytest.mark.parametrize("wrong", [{"per_example": True}, {"mix_loss": False}])
 def test_wrong_versions_would_be_noticed(wrong: dict[str, bool]) -> None:
-    assert not close(taught(Mixup(updates=4, optimizer="sgd", lr=0.1)).model, by_hand(**wrong))
+    assert not close(trained(Mixup(updates=4, optimizer="sgd", lr=0.1)).model, by_hand(**wrong))
 
 
 def test_loss_by_hand() -> None:
@@ -89,17 +89,17 @@ def test_loss_by_hand() -> None:
 
 
 def test_exactly_so_many_updates() -> None:
-    learner = taught(Mixup(updates=5, start="warm"))
+    learner = trained(Mixup(updates=5, start="warm"))
     assert {int(state["step"]) for state in learner.optim.state.values()} == {20}
 
 
 def test_it_sees_the_batches_of_erm_and_differs_from_it() -> None:
-    assert weights(taught(Mixup(updates=4)).model) != weights(taught(ERMAll(updates=4)).model)
+    assert weights(trained(Mixup(updates=4)).model) != weights(trained(ERMAll(updates=4)).model)
 
 
 def test_a_senseless_alpha_is_refused() -> None:
     with pytest.raises(UserError, match="alpha=0"):
-        taught(Mixup(alpha=0.0), [])
+        trained(Mixup(alpha=0.0), [])
 
 
 def test_a_warm_start_keeps_the_contract() -> None:

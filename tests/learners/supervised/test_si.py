@@ -45,7 +45,7 @@ class Quadratic:
         return (outputs - y).square().sum(dim=1) / 2
 
 
-def taught(learner: SupervisedLearner, goals: list[np.ndarray]) -> Any:
+def trained(learner: SupervisedLearner, goals: list[np.ndarray]) -> Any:
     learner.prepare(Weights(), Quadratic())  # type: ignore[arg-type]
     roots = np.sqrt(CURVES)
     for goal in goals:
@@ -54,7 +54,7 @@ def taught(learner: SupervisedLearner, goals: list[np.ndarray]) -> Any:
 
 
 def expected() -> list[float]:
-    """The weights and their omegas after the three lessons."""
+    """The weights and their omegas after the three trainings."""
     w, omega, anchor = np.zeros(2), np.zeros(2), np.zeros(2)
     for goal in GOALS:
         path = np.zeros(2)
@@ -70,14 +70,14 @@ def expected() -> list[float]:
 
 def check_three_lessons(kind: type[SI]) -> None:
     settings: Any = {"lr": LR, "updates": UPDATES, "batch": 3, "optimizer": "sgd"}
-    learner = taught(kind(**settings, penalty_weight=STRENGTH, damping=DAMPING), GOALS)
+    learner = trained(kind(**settings, penalty_weight=STRENGTH, damping=DAMPING), GOALS)
     found = [*learner.model.w.tolist(), *learner.omega.tolist()]
     assert found == pytest.approx(expected(), rel=1e-4)
     assert learner.path_integral.tolist() == [0, 0]
 
 
 class EndPoints(SI):
-    """Wild-Time's: the last gradient times the whole way, once per lesson."""
+    """Wild-Time's: the last gradient times the whole way, once per training."""
 
     def update(self, x: Tensor, y: Tensor) -> None:
         self.path_integral.zero_()
@@ -127,7 +127,7 @@ def test_a_wrong_version_would_be_noticed(wrong: type[SI]) -> None:
 @pytest.mark.parametrize("kind", [SI, EndPoints])
 def test_the_path_integral_is_the_loss_drop(kind: type[SI]) -> None:
     """For each weight on its own, up to the size of a step; 500 small steps on a quadratic."""
-    learner = taught(kind(lr=2e-3, updates=500, batch=1, optimizer="sgd", damping=DAMPING), GOALS[:1])
+    learner = trained(kind(lr=2e-3, updates=500, batch=1, optimizer="sgd", damping=DAMPING), GOALS[:1])
     end = learner.model.w.detach().numpy().astype(float)
     share = learner.omega.numpy() * (end**2 + DAMPING)
     drop = CURVES * (GOALS[0] ** 2 - (end - GOALS[0]) ** 2) / 2
@@ -137,7 +137,7 @@ def test_the_path_integral_is_the_loss_drop(kind: type[SI]) -> None:
 
 def test_closed_form_of_the_path() -> None:
     """Gradient descent on a quadratic shrinks the distance by r each step, so the path is a geometric sum."""
-    learner = taught(SI(lr=LR, updates=UPDATES, batch=2, optimizer="sgd", damping=DAMPING), GOALS[:1])
+    learner = trained(SI(lr=LR, updates=UPDATES, batch=2, optimizer="sgd", damping=DAMPING), GOALS[:1])
     r = 1 - LR * CURVES
     path = LR * (CURVES * GOALS[0]) ** 2 * (1 - r ** (2 * UPDATES)) / (1 - r**2)
     way = GOALS[0] * (1 - r**UPDATES)
@@ -145,7 +145,7 @@ def test_closed_form_of_the_path() -> None:
 
 
 def test_omega_is_cut_off_at_zero_as_a_sum() -> None:
-    learner = taught(SI(updates=0, damping=1e-3), [])
+    learner = trained(SI(updates=0, damping=1e-3), [])
     learner.omega, learner.path_integral = torch.tensor([5.0, 5.0]), torch.tensor([-0.002, -0.02])
     learner.learn(np.ones((1, 2), np.float32), np.ones((1, 2), np.float32))
     assert learner.omega.tolist() == pytest.approx([3.0, 0.0])
@@ -165,4 +165,4 @@ def test_without_strength_it_is_fine_tuning() -> None:
 
 def test_no_damping_is_refused() -> None:
     with pytest.raises(UserError, match="damping=0"):
-        taught(SI(damping=0.0), [])
+        trained(SI(damping=0.0), [])

@@ -26,7 +26,7 @@ def network() -> Any:
     return small_network(SHAPE, 3, Seed(5))
 
 
-def taught(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
+def trained(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
     learner.seed = Seed(1)
     learner.prepare(network() if model is None else model, TASK)
     for period in periods:
@@ -75,16 +75,16 @@ def test_it_answers_with_the_mean_of_weights_along_the_path(
     start_fraction: float, average_every: int, taken: list[int]
 ) -> None:
     made = path()
-    learner = taught(SWA(updates=8, start_fraction=start_fraction, average_every=average_every))
+    learner = trained(SWA(updates=8, start_fraction=start_fraction, average_every=average_every))
     assert is_mean_of(learner.model, [made[update - 1] for update in taken])
     assert not is_mean_of(learner.model, [made[0], *(made[update - 1] for update in taken)])
 
 
 def test_an_average_taken_once_at_the_end_would_be_noticed() -> None:
-    erm = taught(ERMAll(updates=8)).model  # what Wild-Time's code amounts to
+    erm = trained(ERMAll(updates=8)).model  # what Wild-Time's code amounts to
     assert is_mean_of(erm, path()[-1:])
-    assert not is_mean_of(taught(SWA(updates=8, start_fraction=0.5, average_every=1)).model, path()[-1:])
-    assert is_mean_of(taught(SWA(updates=8, start_fraction=0.5, average_every=9)).model, path()[-1:])
+    assert not is_mean_of(trained(SWA(updates=8, start_fraction=0.5, average_every=1)).model, path()[-1:])
+    assert is_mean_of(trained(SWA(updates=8, start_fraction=0.5, average_every=9)).model, path()[-1:])
 
 
 def first_layer(model: Any, x: Any = X) -> Any:
@@ -93,11 +93,11 @@ def first_layer(model: Any, x: Any = X) -> Any:
 
 
 def test_batch_norm_is_measured_for_the_averaged_weights() -> None:
-    learner = taught(SWA(updates=8, start_fraction=0.0, average_every=1, lr=0.05))
+    learner = trained(SWA(updates=8, start_fraction=0.0, average_every=1, lr=0.05))
     out, norm = first_layer(learner.model), learner.model[1]  # 72 inputs: one batch holds all
     assert torch.allclose(norm.running_mean, out.mean((0, 2, 3)), atol=1e-5)
     assert torch.allclose(norm.running_var, out.transpose(0, 1).flatten(1).var(1), rtol=1e-4)
-    stale = taught(ERMAll(updates=8, lr=0.05)).model[1]
+    stale = trained(ERMAll(updates=8, lr=0.05)).model[1]
     assert not torch.allclose(stale.running_mean, out.mean((0, 2, 3)), atol=1e-3)
 
 
@@ -127,29 +127,29 @@ def test_refreshing_mixes_periods() -> None:
 def test_a_fresh_start_averages_within_one_fit() -> None:
     whole = SWA(updates=8, start_fraction=0.5, average_every=1)
     whole.evaluated_at_end = True
-    taught(whole).finish()
-    assert weights(whole.model) == weights(taught(SWA(updates=8, start_fraction=0.5, average_every=1)).model)
+    trained(whole).finish()
+    assert weights(whole.model) == weights(trained(SWA(updates=8, start_fraction=0.5, average_every=1)).model)
 
 
 def test_a_warm_start_goes_on_from_the_last_weights() -> None:
     settings = {"updates": 4, "start": "warm"}
-    averaged, plain = taught(SWA(start_fraction=0.0, average_every=1, **settings)), taught(ERMAll(**settings))
+    averaged, plain = trained(SWA(start_fraction=0.0, average_every=1, **settings)), trained(ERMAll(**settings))
     assert digest(averaged.last_weights) == weights(plain.model) != weights(averaged.model)
 
 
 def test_exactly_so_many_updates() -> None:
-    learner = taught(SWA(updates=5, start="warm"))
+    learner = trained(SWA(updates=5, start="warm"))
     assert {int(state["step"]) for state in learner.optim.state.values()} == {20}
 
 
 def test_without_updates_nothing_changes() -> None:
-    assert weights(taught(SWA(updates=0)).model) == weights(network())
+    assert weights(trained(SWA(updates=0)).model) == weights(network())
 
 
 @pytest.mark.parametrize("bad", [{"start_fraction": 1.0}, {"start_fraction": -0.1}, {"average_every": 0}])
 def test_senseless_settings_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=r"(start_fraction|average_every)="):
-        taught(SWA(**bad), [])
+        trained(SWA(**bad), [])
 
 
 def test_a_warm_start_keeps_the_contract() -> None:

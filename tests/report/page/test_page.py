@@ -1,6 +1,7 @@
 import html
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -16,10 +17,13 @@ from driftline.report.analysis import displays, pareto
 from driftline.report.analysis.cards import beyond, cards, shared
 from driftline.report.analysis.curves import Series, json_value
 from driftline.report.analysis.groups import groups
+from driftline.report.analysis.result_table import Row, Score
 from driftline.report.figures import axes, palette
 from driftline.report.page import charts
 from driftline.report.page.embed import PageCharts, compress_columns, safe_json
 from driftline.report.page.page import page, write_report
+from driftline.report.page.published import published_figures
+from driftline.report.page.short_names import with_short_names
 from driftline.report.tables.make import table
 
 from ..conftest import results, write_full_record
@@ -303,3 +307,22 @@ def test_methods_are_shown_by_their_labels(full_record: Record, monkeypatch: pyt
     assert 'data-method="ERM &amp; &lt;ours&gt;"' in text
     assert 'data-method="erm"' not in text
     assert "label: erm" in text, "the card has the method's own name"
+
+
+def test_published_numbers_are_beside_ours(make_record: Any) -> None:
+    (found,) = results(make_record({"ft(updates=5)": [0.5, 0.6], "erm": [0.4, 0.5]}))
+    place = [column.metric for column in found.columns].index("ood")
+    printed = [Score(0.7) if k == place else None for k in range(len(found.columns))]
+    row = Row("ft in Paper, Table 2", tuple(printed), None, 0, "Paper, Table 2")
+    beside = with_short_names(replace(found, published={"ft(updates=5)": (row,), "erm": ()}))
+    charts = PageCharts()
+    figures = published_figures(beside, charts, ["updates=5"])
+    assert figures
+    assert figures.title == "Published beside ours: ours are 15.0 points lower"
+    (shown,) = figures.tables
+    assert (shown.title, shown.axis) == ("Paper, Table 2", "%. 1 of 1 printed means lie inside our intervals.")
+    assert shown.chips[-2:] == ("2 seeds", "updates=5")
+    (series,) = charts.series.values()
+    assert [record["method"] for record in series.records()] == ["ft"]
+    assert [(record["ours"], record["printed"]) for record in series.records()] == [(55.0, 70.0)]
+    assert published_figures(found, PageCharts(), []) is None

@@ -385,7 +385,7 @@ def test_the_page_shows_selected_settings_with_names_escaped(make_record: Make) 
     table = searched(make_record, "oracle")
     runs = [replace_label(run, "<b>x") for run in table.group.runs if run.method == "x"]
     text = page(Record(runs))
-    assert "<h3>Selected settings</h3>" in text
+    assert "<summary>Selected settings" in text
     noise = ["lr=0.1", "-0.004", "0.016", "within noise"]
     cells = ["ORACLE (the test itself)", "lr=0.2", *noise, "2 (1 failed)", "5", "1", "2"]
     row = f'<th scope="row">&lt;b&gt;x (settings by ORACLE)</th>{"".join(f"<td>{cell}</td>" for cell in cells)}'

@@ -185,11 +185,9 @@ def _change_marks(view: View) -> list[Mark]:
 
 
 def _marks(marks: Sequence[Mark], span: tuple[float, float], count: int, x: alt.X) -> list[alt.Chart]:
-    """Return dashed lines with their words above the plot, on another line where the one before is close."""
-    layers, row, before = [], 0, -float("inf")
-    for mark in marks:
-        row = (row + 1) % 3 if (mark.at - before) < 0.4 * count else 0
-        before = mark.at
+    """Return dashed lines with their words above the plot, each on a line of its own, as a phone is narrow."""
+    layers = []
+    for row, mark in enumerate(marks):
         right = mark.at > 0.6 * count
         data = alt.Chart(alt.Data(values=[{"at": mark.at, "value": span[1], "text": mark.text}]), width="container")
         color = SOFT if mark.color == FAINT else mark.color

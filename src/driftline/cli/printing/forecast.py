@@ -89,7 +89,8 @@ def _assumptions(forecast: Forecast) -> Iterable[str]:
         f"Profiled in {format_duration(forecast.profiling)}: {sampled} kinds of stages by sampling, "
         f"{forecast.known} by finished stages in the store, {forecast.extrapolated} by similar stages."
     )
-    yield "A worker is one core like this machine's, with nothing else to do; fits are taken to use all their epochs,"
+    worker = " or ".join(forecast.accelerators) or "one core"
+    yield f"A worker is {worker} of this machine, with nothing else to do; fits are taken to use all their epochs,"
     started, planned = format_duration(forecast.start), format_duration(forecast.planning)
     yield f"and all search runs to be required. It takes {started} to start, and planning {planned}."
     for note in forecast.notes:

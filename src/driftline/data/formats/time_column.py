@@ -21,6 +21,8 @@ KIND_HINT = "--column NAME=KIND in an audit, data.columns in a run"
 FORMAT_HINT = "--date-format in an audit, data.date_format in a run"
 UNIX = {"unix": 1, "unix-ms": 1_000, "unix-us": 1_000_000, "unix-ns": 1_000_000_000}  # units in a second
 UNIX_RANGE = (1_000_000_000, 4_102_444_800)  # seconds, from September 2001 to 2099
+OFFSET = r":\d\d(?:\.\d+)? ?([+-]\d\d:?\d\d|Z)$"  # a time zone after minutes or seconds
+INEXACT = 2.0**53  # from here on, not every whole number is a float
 
 
 def parse_times(column: pd.Series, kind: str = "auto", date_format: str | None = None) -> tuple[np.ndarray, list[str]]:
@@ -42,7 +44,9 @@ def parse_times(column: pd.Series, kind: str = "auto", date_format: str | None =
     if date_format is not None:
         return _formatted(column, date_format), []
     values = _numbers(column) if kinds.is_numeric_dtype(column) else _read(column)
-    if kind == "number" or values.dtype.kind == "M":
+    if values.dtype.kind == "M":
+        return values, _zone_notes(column)
+    if kind == "number":
         return values, []
     return _calendar_or_numbers(column, values, must=kind == "date")
 
@@ -197,7 +201,26 @@ def _read(column: pd.Series) -> np.ndarray:
             f"time column '{column.name}' has {column.iloc[row]!r} in row {row + 1} under the header; expected "
             f"numbers, or dates written in one way such as 2020-01-31; say how they are written with {FORMAT_HINT}"
         )
-    return best.to_numpy() if kinds.is_numeric_dtype(best) else _in_utc(best)
+    if not kinds.is_numeric_dtype(best):
+        return _in_utc(best)
+    values = best.to_numpy()
+    if np.abs(values).max() >= INEXACT and len(np.unique(values)) < column.nunique():
+        raise UserError(
+            f"time column '{column.name}' has numbers as large as {np.abs(values).max():.3g}, which are not exact: "
+            "different times become equal; subtract the first one, or write them as dates"
+        )
+    return values
+
+
+def _zone_notes(column: pd.Series) -> list[str]:
+    """Return notes on texts whose time zones differ, or that lack one."""
+    offsets = column.astype(str).str.extract(OFFSET, expand=False)
+    if not (lacking := int(offsets.isna().sum())):
+        several = offsets.nunique() > 1
+        return [f"times in '{column.name}' have several time zones and are compared in UTC"] if several else []
+    if lacking == len(column):
+        return []
+    return [f"{lacking:,} of {len(column):,} times in '{column.name}' have no time zone and are read as UTC"]
 
 
 def _in_utc(column: pd.Series) -> np.ndarray:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from driftline.data import using_data_folder
+from driftline.device import HOST, resolve
 from driftline.engine.build import DatasetCache, dataset_key
 from driftline.engine.costs.groups import StageGrouper
 from driftline.engine.costs.profiler_process import ProfilerProcess
@@ -55,7 +56,7 @@ class Forecast:
     sharing: Sharing | None
     """Of the whole plan, finished stages included."""
     seconds: dict[int, float]
-    """By the number of workers, each with a processor core like one of this machine's."""
+    """By the number of workers, each with a processor core or an accelerator like one of this machine's."""
     planning: float
     """Seconds that planning takes, once."""
     start: float
@@ -71,6 +72,8 @@ class Forecast:
     """Those of them for which there was no time to profile."""
     profiling: float = 0.0
     """Seconds that profiling took."""
+    accelerators: tuple[str, ...] = ()
+    """Names of the accelerators that networks were profiled on; none for processor cores."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -108,13 +111,14 @@ def forecast(
         began = time.process_time()
         plan = merged(one for spec in specs for one in plans_for(spec, datasets))
         planning = time.process_time() - began
+        accelerators = _accelerators(plan.stages)
         if store.remote is not None:  # runs have been downloaded
             download_all(plan, store.remote)
         began, grouper = time.perf_counter(), StageGrouper(plan.fit_specs, datasets)
         profiler = partial(ProfilerProcess, datasets.data_dir)
         costs = stage_costs(plan.stages, grouper, store, profiler, seconds, on_profile)
         result = build(plan, costs, grouper, store, workers, planning)
-        return replace(result, profiling=time.perf_counter() - began)
+        return replace(result, profiling=time.perf_counter() - began, accelerators=accelerators)
 
 
 def plans_for(spec: SpecLike, datasets: DatasetCache) -> list[Plan]:
@@ -150,6 +154,12 @@ def build(
         extrapolated=costs.extrapolated,
         notes=(*plan.notes, *_errors(plan.stages, costs)),
     )
+
+
+def _accelerators(stages: Iterable[Stage]) -> tuple[str, ...]:
+    """Return the accelerators that networks run on; raise UserError if one is not here to be profiled."""
+    names = {stage.device.name for stage in stages} - {HOST}
+    return tuple(sorted({str(resolve(name)) for name in names} - {HOST}))
 
 
 def _duration(stages: Sequence[SimulatedStage], workers: int, costs: StageCosts) -> float:

@@ -154,7 +154,7 @@ def profile_stage(stage: Stage, store: Store, datasets: DatasetCache, seconds: f
 
     What it writes to the store is a stand-in for the result.
     """
-    with device.use(stage.job.device), as_written():
+    with device.use(stage.device), as_written():
         return _profile(stage, store, datasets, LoopProfiler(seconds))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from driftline import device
+from driftline import device, models
 from driftline.engine.build import DatasetCache
 from driftline.errors import InputsChanged
 from driftline.io import serialization
@@ -70,6 +70,11 @@ class Stage(ABC):
         Stage._classes[cls.kind] = cls
 
     @property
+    def device(self) -> device.DeviceSettings:
+        """Where the model runs: networks on the device of the spec, estimators on the host."""
+        return device.ON_HOST if models.is_estimator(self.job.model.name) else self.job.device
+
+    @property
     @abstractmethod
     def title(self) -> str:
         """A short name for progress reports."""
@@ -106,7 +111,7 @@ class Stage(ABC):
         A lock keeps two processes from computing the same stage at once.
         """
         store = context.store
-        with store.lock(self.key), use_copies(context.files), device.use(self.job.device):
+        with store.lock(self.key), use_copies(context.files), device.use(self.device):
             if self.is_done(store):
                 store.remove_work_folder(self.key)  # the process that finished it may have died before doing so
                 return False

@@ -28,6 +28,8 @@ from driftline.types import JsonObject, Settings
 
 MAX_SHADE = 45  # percent of color behind the largest gain of a column: numbers must stay legible
 
+UNFINISHED = "not finished, or without a score"
+
 
 @dataclass(frozen=True)
 class MatrixCell:
@@ -57,7 +59,11 @@ class MatrixCell:
 
         >>> MatrixCell("er", "labels", "er needs labels of errors, and test-time reveals inputs only.").brief_reason
         'needs labels of errors'
+        >>> MatrixCell("er", "labels", UNFINISHED).brief_reason
+        'no score'
         """
+        if self.reason == UNFINISHED:
+            return "no score"
         found = re.search(r"\bneeds (?!more)[^,.:;(]{3,32}", self.reason)
         return found[0].strip() if found else "cannot run"
 
@@ -175,7 +181,7 @@ def _cells(
     found = {}
     for cell in cells:
         score = scores.get(cell["method"])
-        reason = cell["reason"] or ("" if score else "not finished, or without a score")
+        reason = cell["reason"] or ("" if score else UNFINISHED)
         found[cell["method"], column.benchmark] = MatrixCell(cell["label"], cell["uses"], reason, score)
     if table is None or column.metric is None:
         return found

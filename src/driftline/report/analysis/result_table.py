@@ -87,6 +87,8 @@ class Row:
     cells: tuple[Score | None, ...]
     gmac: float | None
     seeds: int
+    source: str = ""
+    """Of a published row: the paper, and whether its runs were larger."""
 
 
 @dataclass(frozen=True)
@@ -215,8 +217,8 @@ def _published(group: Group, method: str, columns: tuple[Column, ...]) -> list[R
     for source, values in published_values(group.card, run.method if read_label(run)[0] else method).items():
         cells = [values.get((column.metric, column.stat)) for column in columns]
         if any(value is not None for value in cells):
-            name = f"{method} in {source_note(group.card, source)}"
-            rows.append(Row(name, tuple(map(_published_score, cells)), None, 0))
+            note = source_note(group.card, source)
+            rows.append(Row(f"{method} in {note}", tuple(map(_published_score, cells)), None, 0, note))
     return rows
 
 

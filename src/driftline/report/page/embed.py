@@ -37,6 +37,7 @@ class PageCharts:
         self.styles = styles or {}
         self.series: dict[str, Series] = {}
         self.specs: dict[str, JsonObject] = {}
+        self.explorer: JsonObject = {}
 
     def add_data(self, rows: Series) -> str:
         """Add data; return the name that charts use."""
@@ -62,7 +63,8 @@ class PageCharts:
             name: {**spec, "config": configs.setdefault(json.dumps(spec["config"]), len(configs))}
             for name, spec in self.specs.items()
         }
-        return safe_json({"data": data, "charts": charts, "styles": [json.loads(config) for config in configs]})
+        styles = [json.loads(config) for config in configs]
+        return safe_json({"data": data, "charts": charts, "styles": styles, "explorer": self.explorer})
 
 
 def data_names(spec: JsonObject) -> list[str]:

@@ -36,10 +36,14 @@ def front_cards(sections: Iterable[Section], charts: PageCharts) -> list[FrontCa
     members: dict[str, list[Section]] = {}
     for section in sections:
         members.setdefault(section.table.group.benchmark, []).append(section)
-    order = sorted(members, key=lambda name: (registry.get("benchmark", name).place, name))
-    cards = [_card(members[name], charts) for name in order]
+    cards = [_card(found, charts) for found in sorted(members.values(), key=lambda found: position(found[0]))]
     odd = len(cards) % 2 == 0
     return [replace(card, is_wide=k == 0 or (odd and k == len(cards) - 1)) for k, card in enumerate(cards)]
+
+
+def position(section: Section) -> tuple[int, str]:
+    """Return the place of a section's benchmark in the order of the page."""
+    return registry.get("benchmark", section.benchmark).place, section.benchmark
 
 
 def _card(sections: Sequence[Section], charts: PageCharts) -> FrontCard:

@@ -20,21 +20,21 @@ class EndLabel:
     value: float
     text: str
     color: str
+    at: float
 
 
-def end_labels(
-    labels: Sequence[EndLabel], at: float, span: tuple[float, float], height: float, wide: float
-) -> list[alt.Chart]:
+def end_labels(labels: Sequence[EndLabel], span: tuple[float, float], height: float, wide: float) -> list[alt.Chart]:
     """Return names right of the ends of lines, apart from each other, where the chart is wider than `wide`."""
     ordered = sorted(labels, key=lambda label: label.value)
     step = 34 * (span[1] - span[0]) / height
     places: list[float] = []
     for label in ordered:
-        places.append(max(label.value, places[-1] + step) if places else label.value)
-    over = max(0.0, places[-1] - span[1]) if places else 0.0
+        crowded = places and any(other.at == label.at for other in ordered[: len(places)])
+        places.append(max(label.value, places[-1] + step) if crowded else label.value)
+    over = max(0.0, max(places, default=span[1]) - span[1])
     return [
         alt.Chart(
-            alt.Data(values=[{"at": at, "value": place - over, "text": two_lines(label.text)}]), width="container"
+            alt.Data(values=[{"at": label.at, "value": place - over, "text": two_lines(label.text)}]), width="container"
         )
         .mark_text(
             align="left",

@@ -11,8 +11,10 @@ from driftline.report.analysis.matrix import MatrixView, views
 from driftline.report.analysis.repeats import average_repeats
 from driftline.report.analysis.result_table import tabulate
 from driftline.report.page.embed import PageCharts, bundle, template
-from driftline.report.page.front import front_cards
+from driftline.report.page.explorer import explorer
+from driftline.report.page.front import front_cards, position
 from driftline.report.page.section import Section, build
+from driftline.report.page.short_names import settings, with_short_names
 from driftline.report.tables import matrix
 from driftline.types import JsonObject
 from driftline.version import __version__
@@ -30,9 +32,14 @@ def page(record: Record) -> str:
     found = views(record)
     crossed = {key for view in found for key in view.keys}
     sections = [
-        build(table, place, charts, in_matrix=all(run.key in crossed for run in table.group.runs))
+        build(
+            with_short_names(table),
+            *(place, charts, settings(table.group.methods)),
+            in_matrix=all(run.key in crossed for run in table.group.runs),
+        )
         for place, table in enumerate(tables)
     ]
+    charts.explorer = explorer(sorted(sections, key=position))
     text: str = template().render(
         sections=sections,
         cards=front_cards(sections, charts),

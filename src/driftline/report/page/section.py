@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from driftline.benchmarks.answer import Answer
@@ -15,7 +16,7 @@ from driftline.report.format import count_of
 from driftline.report.page.answer_charts.scene import Scene, role_color
 from driftline.report.page.embed import PageCharts
 from driftline.report.page.panels import Panel, panels
-from driftline.report.page.published import PublishedFigures
+from driftline.report.page.published import PublishedFigures, published_figures
 from driftline.report.page.results import PageTable, page_table
 from driftline.report.page.section_figures import SectionFigure, section_figures
 from driftline.report.tables.captions import caption, formulas, notes
@@ -43,7 +44,6 @@ class Section:
     figures: list[SectionFigure]
     results: PageTable
     published: PublishedFigures | None
-    commands: list[tuple[str, str]]
     panels: list[Panel]
     departures: list[str]
     data_notes: list[str]
@@ -58,8 +58,10 @@ class Section:
         return self.answer.text if self.answer else UNANSWERED
 
 
-def build(table: ResultTable, place: int, charts: PageCharts, in_matrix: bool) -> Section:
-    """Return the section of a group; `place` is its index on the page."""
+def build(
+    table: ResultTable, place: int, charts: PageCharts, settings: Mapping[str, str], *, in_matrix: bool
+) -> Section:
+    """Return the section of a group; `place` is its index on the page, `settings` are not in the names of methods."""
     group, card = table.group, table.group.card
     shared_card, by_method = cards(group)
     answer = front_answer(table)
@@ -78,13 +80,12 @@ def build(table: ResultTable, place: int, charts: PageCharts, in_matrix: bool) -
         paper=card.paper,
         table=table,
         caption=caption(table),
-        notes=notes(table),
+        notes=[*notes(table), *(f"{name}: {values}." for name, values in settings.items())],
         cautions=not_above(table),
         formulas=formulas(table),
         figures=section_figures(Scene(table, answer, charts, colors), columns) if answer else [],
         results=results,
-        published=None,
-        commands=[],
+        published=published_figures(table, charts, list(dict.fromkeys(settings.values()))),
         panels=panels(table, charts),
         departures=departures(group),
         data_notes=data_notes(group),

@@ -67,7 +67,8 @@ def finding(view: MatrixView) -> str:
         return "Not certain yet which method is best"
     if wins[top] == len(best[top]) > 1:
         return f"{top} is best or tied wherever it can run"
-    return f"No method is best everywhere; {top} is best or tied in {wins[top]} of {len(best[top])} benchmarks"
+    where = f"{wins[top]} of {len(view.columns)} benchmarks"
+    return f"No method is best everywhere; {top} is best or tied in {where}"
 
 
 def _column_note(view: MatrixView, column: MatrixColumn) -> str:

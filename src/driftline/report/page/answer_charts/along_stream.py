@@ -40,8 +40,8 @@ def draw(scene: Scene, chart: AlongStream) -> JsonObject | None:
     order = [name for name in reversed(scene.order(list(found)))]
     lines = [layer for name in order for layer in _line(scene, name, found[name], x, span)]
     shown = [name for name in (best, scene.reference) if name in found]
-    labels = [EndLabel(found[name][-1][2], name, scene.text_color(name)) for name in shown]
-    ends = end_labels(labels, last, (span.low, span.high), scene.height, WIDE)
+    labels = [EndLabel(found[name][-1][2], name, scene.text_color(name), last) for name in shown]
+    ends = end_labels(labels, (span.low, span.high), scene.height, WIDE)
     return look(alt.layer(*_between(scene, found, x, span), *lines, *ends), scene.answer.text)
 
 

@@ -54,8 +54,11 @@ def draw(scene: Scene, chart: OldAndNew) -> JsonObject | None:
                 y=y_axis("value", span), tooltip=tooltips(*TOOLTIP, ("time", chart.unit))
             ),
         ]
-    labels = [EndLabel(lines[line][-1][3], names[line], color) for line, color in (("old", OLD), ("new", NEW))]
-    layers += [*_gap(chart, lines, x), *end_labels(labels, last, (span.low, span.high), scene.height, WIDE)]
+    labels = [
+        EndLabel(lines[line][-1][3], names[line], color, lines[line][-1][1])
+        for line, color in (("old", OLD), ("new", NEW))
+    ]
+    layers += [*_gap(chart, lines, x), *end_labels(labels, (span.low, span.high), scene.height, WIDE)]
     return look(alt.layer(*layers), scene.answer.text)
 
 

@@ -1,0 +1,108 @@
+"""`driftline ledger`: compare committed results with the published tables and figures."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driftline.cli.options import check_output
+from driftline.cli.printing.terminal import echo
+from driftline.errors import UserError
+
+if TYPE_CHECKING:
+    from driftline.record.run import Run
+
+app = typer.Typer(invoke_without_command=True, help="Compare results with the published tables and figures.")
+
+Folder = Annotated[Path, typer.Option("--results", help="The folder of the results.")]
+PageFile = Annotated[
+    Path,
+    typer.Option("-o", "--output", callback=check_output, help="The Markdown file; the picture is written beside."),
+]
+
+
+@app.callback()
+def ledger(
+    context: typer.Context,
+    results: Folder = Path("results"),
+    output: PageFile = Path("docs/ledger.md"),
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Write nothing; list the results that other code made.")
+    ] = False,
+) -> None:
+    """Write the ledger: every table and figure of the papers, the printed numbers and ours, and which findings hold."""
+    if context.invoked_subcommand is not None:
+        return
+    from driftline.ledger.results import read_results
+
+    found = read_results(results)
+    if stale:
+        outdated = {name: why for name, result in found.items() if (why := result.stale)}
+        lines = [f"{name}: {why}" for name, why in outdated.items()]
+        echo("\n".join([*lines, f"{len(outdated)} of {len(found)} result(s) were made by other code"]))
+        return
+    from driftline.io.atomic import write_bytes
+    from driftline.ledger.catalog import papers
+    from driftline.ledger.page import PICTURE, write_page
+    from driftline.ledger.picture import write_picture
+
+    write_bytes(output, write_page(papers(), found).encode())
+    write_picture(papers(), found, output.with_name(PICTURE))
+    echo(f"ledger: {output}")
+
+
+@app.command()
+def add(
+    source: Annotated[str, typer.Argument(metavar="RUNS", help="A folder of finished runs, or a CSV file of scores.")],
+    recipe: Annotated[str | None, typer.Option(help="The recipe that was run; also the name of the result.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the result. [default: the recipe's]")] = None,
+    command: Annotated[str | None, typer.Option(help="The exact command. [default: driftline run recipe:NAME]")] = None,
+    note: Annotated[str, typer.Option(help="The scale in words: what is smaller than in the paper.")] = "",
+    results: Folder = Path("results"),
+) -> None:
+    """Add finished runs or a table of scores to the results."""
+    from driftline.ledger import results as ledger_results
+
+    chosen = _name(name or recipe)
+    command = command or (f"driftline run recipe:{recipe}" if recipe else "")
+    if not command:
+        raise UserError("say how it was made: give --recipe, or --command with the exact command")
+    if source.endswith(".csv"):
+        path = Path(source)
+        ledger_results.read_scores(path)
+        date = datetime.fromtimestamp(path.stat().st_mtime).date().isoformat()
+        ledger_results.add_table(results, chosen, path, ledger_results.header_of_table(command, note, date))
+    else:
+        from driftline.cli.select_runs import select_runs
+
+        record = select_runs(None, source, None)
+        missing = _missing(recipe, command, record.runs)
+        header = ledger_results.header_of_runs(record.runs, command, recipe or "", note, missing)
+        ledger_results.add_runs(results, chosen, record, header)
+    echo(f"result: {results / chosen}")
+
+
+def _name(name: str | None) -> str:
+    if not name:
+        raise UserError("the result needs a name: give --recipe or --name")
+    if any(part in ("", ".", "..") for part in name.split("/")) or "\\" in name:
+        raise UserError(f"--name {name}: give a path inside of the results, such as refinement/digits.cpu")
+    return name
+
+
+def _missing(recipe: str | None, command: str, runs: tuple[Run, ...]) -> list[str]:
+    """Return the runs of a recipe that are not there; other commands may run other methods and seeds."""
+    from driftline.recipes import PREFIX
+    from driftline.spec import read
+
+    if not recipe:
+        return []
+    spec = read(f"{PREFIX}{recipe}")
+    if command != f"driftline run {PREFIX}{recipe}":
+        return []
+    present = {(run.method, run.seed) for run in runs}
+    expected = [(job.label, job.seed) for job in spec.jobs(default_model="mlp")]
+    return [f"{label} seed {seed}" for label, seed in expected if (label, seed) not in present]

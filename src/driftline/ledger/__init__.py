@@ -1,0 +1,1 @@
+"""The ledger: published tables and figures compared with results of this package."""
