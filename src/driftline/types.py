@@ -27,6 +27,8 @@ Settings: TypeAlias = Mapping[str, Any]
 """Values of settings or options by name."""
 JsonObject: TypeAlias = dict[str, Any]
 """A JSON object, or a row of a table by column."""
+JsonRow: TypeAlias = list[Any]
+"""A row of a table: numbers and texts in the order of its columns."""
 
 Score: TypeAlias = Any
 """The value of a metric: a number, or an array of one per leading index of the data."""

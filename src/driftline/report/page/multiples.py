@@ -11,7 +11,7 @@ from driftline.metrics import title
 from driftline.report.analysis.curves import Series
 from driftline.report.page.embed import PageCharts, PlacedChart
 from driftline.report.page.look import OLD, look, named_axis, time_ticks
-from driftline.types import JsonObject
+from driftline.types import JsonObject, JsonRow
 
 HEIGHT = 130
 LONG = 24  # times, from which on a chart can be zoomed
@@ -23,7 +23,7 @@ def multiples(
     series: Series, metric: str, times: Sequence[str], colors: Mapping[str, str], baseline: str | None, page: PageCharts
 ) -> tuple[PlacedChart, ...]:
     """Return a chart per method of a share over time, all on one scale."""
-    by_method: dict[str, list[list[Any]]] = {}
+    by_method: dict[str, list[JsonRow]] = {}
     place = {name: at for at, name in enumerate(times)}
     for row in series.records():
         point = [row["time"], place[str(row["time"])], *(row[name] for name in FIELDS[2:])]

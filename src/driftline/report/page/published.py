@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 
@@ -16,6 +15,7 @@ from driftline.report.format import count_of
 from driftline.report.page.answer_charts.scene import Span, percent, score_text, tooltips
 from driftline.report.page.embed import PageCharts, PlacedChart
 from driftline.report.page.look import INK, NEW, PAPER, REST, look
+from driftline.types import JsonRow
 
 ROW = 25  # pixels
 MOST_COLUMNS = 3
@@ -82,7 +82,7 @@ def _place(column: Column, pairs: Pairs, page: PageCharts) -> PlacedChart:
     """Return the chart of a metric, the best printed method first: a hollow diamond is printed, a dot is ours."""
     sign = -1 if column.better == "higher" else 1
     order = sorted(pairs, key=lambda name: sign * pairs[name][1].value)
-    rows: list[list[Any]] = [
+    rows: list[JsonRow] = [
         [
             *(name, *(percent(v) for v in (ours.value, ours.low, ours.high, printed.value))),
             *(score_text(ours.value, ours.low, ours.high), ours.n, ours.seeds),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from driftline.benchmarks.answer import AlongStream
@@ -11,7 +9,7 @@ from driftline.report.analysis.curves import Series, curve, time_unit
 from driftline.report.page.answer_charts.scene import WIDE, Scene, Span, base, percent, score_text, tooltips, y_axis
 from driftline.report.page.labels import EndLabel, end_labels
 from driftline.report.page.look import NEW_SOFT, REST, look
-from driftline.types import JsonObject
+from driftline.types import JsonObject, JsonRow
 
 ROOM = 92  # pixels right of the lines for their names
 FIELDS = ["method", "at", "value", "score", "n", "seeds"]
@@ -19,7 +17,7 @@ FIELDS = ["method", "at", "value", "score", "n", "seeds"]
 
 def draw(scene: Scene, chart: AlongStream) -> JsonObject | None:
     """Return the chart; None if the metric has no value per time, or times are not numbers."""
-    found: dict[str, list[list[Any]]] = {}
+    found: dict[str, list[JsonRow]] = {}
     for row in curve(scene.table.group, chart.metric).records():
         if row["value"] is None or not str(row["time"]).isdecimal():
             continue
@@ -45,7 +43,7 @@ def draw(scene: Scene, chart: AlongStream) -> JsonObject | None:
     return look(alt.layer(*_between(scene, found, x, span), *lines, *ends), scene.answer.text)
 
 
-def _line(scene: Scene, method: str, rows: list[list[Any]], x: alt.X, span: Span) -> list[alt.Chart]:
+def _line(scene: Scene, method: str, rows: list[JsonRow], x: alt.X, span: Span) -> list[alt.Chart]:
     color = scene.color(method)
     thin = color == REST
     plot = base(scene.charts.add_data(Series(FIELDS, rows)), scene.height).encode(x=x, y=y_axis("value", span))
@@ -60,7 +58,7 @@ def _line(scene: Scene, method: str, rows: list[list[Any]], x: alt.X, span: Span
     return [line, hover]
 
 
-def _between(scene: Scene, found: dict[str, list[list[Any]]], x: alt.X, span: Span) -> list[alt.Chart]:
+def _between(scene: Scene, found: dict[str, list[JsonRow]], x: alt.X, span: Span) -> list[alt.Chart]:
     """Return the area between the best method and the baseline."""
     if scene.reference not in found:
         return []

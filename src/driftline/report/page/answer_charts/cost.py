@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from driftline.benchmarks.answer import Cost
@@ -22,7 +20,7 @@ from driftline.report.page.answer_charts.scene import (
     y_axis,
 )
 from driftline.report.page.look import SOFT, look
-from driftline.types import JsonObject
+from driftline.types import JsonObject, JsonRow
 
 FIELDS = ["method", "gmac", "value", "low", "high", "score", "cost", "n", "seeds"]
 WIDER = 1.6  # factor of the log axis beyond the first and the last method
@@ -34,7 +32,7 @@ def draw(scene: Scene, chart: Cost) -> JsonObject | None:
     points = [p for p in (cost_points(scene.table, column) if column else []) if p.gmac > 0]
     if not points or column is None or not column.share:
         return None
-    rows: list[list[Any]] = [_row(point) for point in points]
+    rows: list[JsonRow] = [_row(point) for point in points]
     values = [value for row in rows for value in row[2:5]]
     y_span = Span.around(values)
     x_span = Span(points[0].gmac / WIDER, points[-1].gmac * WIDER, log=True)
@@ -68,7 +66,7 @@ def draw(scene: Scene, chart: Cost) -> JsonObject | None:
     return look(alt.layer(*layers), scene.answer.text)
 
 
-def _row(point: CostPoint) -> list[Any]:
+def _row(point: CostPoint) -> JsonRow:
     score, gmac = point.score, float(f"{point.gmac:.4g}")
     ends = [percent(value) for value in (score.value, score.low, score.high)]
     text = score_text(score.value, score.low, score.high)
@@ -80,7 +78,7 @@ def _front(points: list[CostPoint], x_span: Span, y_span: Span, x: alt.X) -> lis
     front = [point for point in points if point.on_front]
     if not front:
         return []
-    steps: list[dict[str, Any]] = [{"gmac": front[0].gmac, "value": y_span.low}]
+    steps: list[JsonObject] = [{"gmac": front[0].gmac, "value": y_span.low}]
     steps += [{"gmac": point.gmac, "value": percent(point.score.value)} for point in front]
     steps.append({"gmac": x_span.high, "value": percent(front[-1].score.value)})
     line = alt.Chart(alt.Data(values=steps), width="container").mark_line(

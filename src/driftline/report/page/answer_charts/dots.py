@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import altair as alt
 
@@ -21,7 +20,7 @@ from driftline.report.page.answer_charts.scene import (
     tooltips,
 )
 from driftline.report.page.look import GRID, NEW, OLD, PAPER, REST, SOFT, look
-from driftline.types import JsonObject
+from driftline.types import JsonObject, JsonRow
 
 ROW = 32  # pixels
 NARROW_CARD = 400  # pixels, below which methods have short names
@@ -41,7 +40,7 @@ def draw(scene: Scene, chart: Dots) -> JsonObject | None:
         kept = {*order[: MAX_ROWS - 3], *order[-1:], scene.reference, scene.answer.method}
         order = [name for name in order if name in kept]
     factor: Callable[[float], float | None] = percent if column.share else float
-    rows: list[list[Any]] = [
+    rows: list[JsonRow] = [
         [name, *(factor(v) for v in (s.value, s.low, s.high)), score_text(s.value, s.low, s.high), s.n, s.seeds]
         for name in order
         for s in [scores[name]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from driftline.benchmarks.answer import OldAndNew
@@ -11,7 +9,7 @@ from driftline.report.analysis.curves import Series, cells_by_method, time_names
 from driftline.report.page.answer_charts.scene import WIDE, Scene, Span, base, percent, score_text, tooltips, y_axis
 from driftline.report.page.labels import EndLabel, end_labels
 from driftline.report.page.look import INK, NEW, OLD, look, named_axis, time_ticks
-from driftline.types import JsonObject
+from driftline.types import JsonObject, JsonRow
 
 ROOM = 112  # pixels right of the lines for their names
 FIELDS = ["line", "at", "time", "value", "low", "high", "score", "n", "seeds"]
@@ -65,7 +63,7 @@ def draw(scene: Scene, chart: OldAndNew) -> JsonObject | None:
 TOOLTIP = (("line", "model"), ("score", "accuracy"), ("n", "test answers"), ("seeds", "seeds"))
 
 
-def _row(line: str, at: int, time: str, cell: JsonObject) -> list[Any]:
+def _row(line: str, at: int, time: str, cell: JsonObject) -> JsonRow:
     ends = [percent(cell[name]) for name in ("value", "low", "high")]
     return [line, at, time, *ends, score_text(cell["value"], cell["low"], cell["high"]), cell["n"], cell["seeds"]]
 
@@ -79,7 +77,7 @@ def _since(time: str) -> str:
     return f"the {time}" if time.endswith("0s") else time
 
 
-def _gap(chart: OldAndNew, lines: dict[str, list[list[Any]]], x: alt.X) -> list[alt.Chart]:
+def _gap(chart: OldAndNew, lines: dict[str, list[JsonRow]], x: alt.X) -> list[alt.Chart]:
     """Return a line between both models at the time of the largest certain difference, with its size."""
     ends = {line: next((row for row in rows if row[2] == chart.gap_at), None) for line, rows in lines.items()}
     if ends["old"] is None or ends["new"] is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from driftline.benchmarks.answer import Plane
@@ -20,7 +18,7 @@ from driftline.report.page.answer_charts.scene import (
     y_axis,
 )
 from driftline.report.page.look import look
-from driftline.types import JsonObject
+from driftline.types import JsonObject, JsonRow
 
 FIELDS = ["method", "x", "x_low", "x_high", "y", "y_low", "y_high", "x_score", "y_score", "n", "seeds"]
 
@@ -31,7 +29,7 @@ def draw(scene: Scene, chart: Plane) -> JsonObject | None:
     if chart.x not in columns or chart.y not in columns:
         return None
     xs, ys = (scene.table.scores(columns[pair]) for pair in (chart.x, chart.y))
-    rows: list[list[Any]] = [
+    rows: list[JsonRow] = [
         [
             *(name, *(percent(v) for one in (xs[name], ys[name]) for v in (one.value, one.low, one.high))),
             *(score_text(one.value, one.low, one.high) for one in (xs[name], ys[name])),
@@ -50,7 +48,7 @@ def draw(scene: Scene, chart: Plane) -> JsonObject | None:
         color=scene_colors(scene, [row[0] for row in rows]),
         tooltip=tooltips(("method", "method"), *named, ("n", "n per run"), ("seeds", "seeds")),
     )
-    soft: dict[str, Any] = {"strokeWidth": 4, "opacity": SOFT_OPACITY, "strokeCap": "round"}
+    soft: JsonObject = {"strokeWidth": 4, "opacity": SOFT_OPACITY, "strokeCap": "round"}
     layers = [
         plot.mark_rule(**soft).encode(x=alt.X("x_low:Q", scale=x_span.scale), x2="x_high:Q", y=y),
         plot.mark_rule(**soft).encode(x=x, y=y_axis("y_low", y_span), y2="y_high:Q"),
