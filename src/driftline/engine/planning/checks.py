@@ -13,8 +13,8 @@ from driftline.engine.build import (
     build_model,
     build_pretrainer,
     build_scenario,
-    stream_for,
     shown_shape,
+    stream_for,
 )
 from driftline.engine.stages.fit import plannable_fits
 from driftline.errors import UserError
