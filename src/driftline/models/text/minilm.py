@@ -109,8 +109,8 @@ def _folder(weights: str) -> Path:
                 '"driftline[minilm]"; or give a folder, or a name on the Hugging Face hub, as the option weights'
             )
         return Path(found.origin).parent / "model"
-    if found := weights_folder(weights):
-        return found.resolve()
+    if local := weights_folder(weights):
+        return local.resolve()
     folder = resolve(weights)
     if folder.is_absolute() or weights.startswith((".", "~")) or weights.count("/") > 1:
         raise UserError(f"model 'minilm': there is no folder {folder}. {download_hint('NAME', str(folder))}")
