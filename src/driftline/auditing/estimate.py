@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftline.metrics.confidence import Interval, percentile_interval
+from driftline.metrics.confidence import Interval
 
 DRAWS = 500  # bootstrap resamples behind each interval
 
@@ -30,18 +30,6 @@ class Estimate:
         low, high = interval
         return Estimate(float(value), float(low), float(high), n if n is None else int(n), unit)
 
-    @staticmethod
-    def from_draws(
-        value: float | np.ndarray, draws: np.ndarray, n: int | None = None, unit: str | None = None
-    ) -> Estimate:
-        """Return an estimate whose interval is the middle 95 % of bootstrap draws."""
-        return Estimate.from_interval(value, percentile_interval(draws), n, unit)
-
     @property
     def is_known(self) -> bool:
         return math.isfinite(self.value)
-
-    @property
-    def is_positive(self) -> bool:
-        """Whether the interval lies above zero."""
-        return self.low > 0

@@ -10,6 +10,7 @@ import numpy as np
 from driftline.auditing.change_date import ChangeDate
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.metric import Metric
+from driftline.auditing.shape import Shape
 from driftline.auditing.sizes import Sizes
 from driftline.auditing.verdict import MIN_PERIODS, Verdict
 
@@ -125,44 +126,49 @@ def _aged(ageing: Ageing) -> list[str]:
             "to them; at equal inputs no change was found. Rows that cover these inputs help, whenever they were "
             "collected."
         ]
-    if shape.kind == "abrupt":
-        sentences = [
-            f"The model ages: {'on' if isinstance(date.at, np.datetime64) else 'at'} {date_text(date)} the relation "
-            f"between inputs and target changed ({p}). Since then an older model loses {amount(metric, loss)}."
-            for date, loss in zip(verdict.dates, ageing.loss_since, strict=True)
-        ]
-    elif shape.kind == "temporary":
-        begin, end = (date_text(date) for date in verdict.dates)
-        sentences = [
-            f"The relation between inputs and target changed for a time, from {begin} until {end}, and then returned "
-            f"({p}). Meanwhile an older model lost {amount(metric, ageing.loss_since[0])}."
-        ]
-    elif shape.kind == "gradual":
-        assert shape.start is not None
-        assert shape.end is not None
-        sentences = [
-            f"The model ages: the relation between inputs and target changes gradually, from "
-            f"{ageing.periods[shape.start]} to {ageing.periods[shape.end]} ({p}). A model loses "
-            f"{amount(metric, _per_unit(ageing))} per {ageing.unit.removesuffix('s')} of age."
-        ]
-    elif shape.kind == "recurring":
-        assert shape.cycle is not None
-        sentences = [
-            f"The relation between inputs and target changes in a cycle of {ageing.age(shape.cycle)} ({p}). Old models "
-            "are not outdated, they are out of season: train on the same season, or give the model the season as an "
-            "input."
-        ]
-    else:
-        sentences = [
-            f"The model ages: the relation between inputs and target changes over time ({p}), but the shape cannot be "
-            f"told from {len(ageing.periods)} periods."
-        ]
+    sentences = _changes(ageing, shape, p)
     if shape.further is not None:
         sentences.append(_further(ageing))
     if sizes.staleness.low <= 0:
         most = metric.difference(max(sizes.staleness.high, 0))
         sentences.append(f"It changes measurably, but costs less than {most}.")
     return sentences
+
+
+def _changes(ageing: Ageing, shape: Shape, p: str) -> list[str]:
+    """Return how the relation between inputs and target changed over time."""
+    metric, dates = ageing.metric, ageing.verdict.dates
+    if shape.kind == "abrupt":
+        return [
+            f"The model ages: {'on' if isinstance(date.at, np.datetime64) else 'at'} {date_text(date)} the relation "
+            f"between inputs and target changed ({p}). Since then an older model loses {amount(metric, loss)}."
+            for date, loss in zip(dates, ageing.loss_since, strict=True)
+        ]
+    if shape.kind == "temporary":
+        begin, end = (date_text(date) for date in dates)
+        return [
+            f"The relation between inputs and target changed for a time, from {begin} until {end}, and then returned "
+            f"({p}). Meanwhile an older model lost {amount(metric, ageing.loss_since[0])}."
+        ]
+    if shape.kind == "gradual":
+        assert shape.start is not None
+        assert shape.end is not None
+        return [
+            f"The model ages: the relation between inputs and target changes gradually, from "
+            f"{ageing.periods[shape.start]} to {ageing.periods[shape.end]} ({p}). A model loses "
+            f"{amount(metric, _per_unit(ageing))} per {ageing.unit.removesuffix('s')} of age."
+        ]
+    if shape.kind == "recurring":
+        assert shape.cycle is not None
+        return [
+            f"The relation between inputs and target changes in a cycle of {ageing.age(shape.cycle)} ({p}). Old models "
+            "are not outdated, they are out of season: train on the same season, or give the model the season as an "
+            "input."
+        ]
+    return [
+        f"The model ages: the relation between inputs and target changes over time ({p}), but the shape cannot be "
+        f"told from {len(ageing.periods)} periods."
+    ]
 
 
 def _per_unit(ageing: Ageing) -> Estimate:
