@@ -17,6 +17,9 @@ from driftline.auditing.verdict import MIN_PERIODS, Verdict
 FEW_PERIODS = 12
 
 
+RELATION_Z = 3.0  # z of the period's help above which the relation changed
+
+
 @dataclass(frozen=True)
 class Ageing:
     """Verdict and sizes of the deciding metric, with what the sentences need to name them."""
@@ -47,6 +50,11 @@ class Ageing:
     @property
     def metric(self) -> Metric:
         return self.sizes.metric
+
+    @property
+    def only_inputs_changed(self) -> bool:
+        """Whether models age because inputs are new to them, with no change of the relation at equal inputs."""
+        return self.cause_z is not None and self.cause_z <= RELATION_Z
 
     def age(self, periods: float) -> str:
         """Return a number of matrix periods in the page's unit."""
@@ -120,7 +128,7 @@ def _aged(ageing: Ageing) -> list[str]:
     verdict, sizes, metric = ageing.verdict, ageing.sizes, ageing.metric
     shape, p = verdict.shape, p_value(max(_order_p(verdict), verdict.recalibrated.difference))
     assert shape is not None
-    if ageing.cause_z is not None and ageing.cause_z <= 3:
+    if ageing.only_inputs_changed:
         return [
             f"The model ages ({p}): older models lose {amount(metric, sizes.staleness)} because later inputs are new "
             "to them; at equal inputs no change was found. Rows that cover these inputs help, whenever they were "

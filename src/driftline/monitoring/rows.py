@@ -21,7 +21,6 @@ from driftline.errors import UserError, unknown_name
 from driftline.tasks import Classification, Regression
 
 
-
 @dataclass(frozen=True)
 class Columns:
     """The roles and kinds of columns, and the classes of the target."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from driftline.errors import UserError
+from driftline.errors import RequirementError
 from driftline.learners.base import Learner, Outcome, Recall
 from driftline.learners.fit_plan import FitSpec, SearchPhase, SearchSpace, Winner, rank_scores, required_fits
 from driftline.learners.sequence.budget import limit_to_budget
@@ -86,7 +86,9 @@ class PlannedLearner(Learner):
 
         layers = getattr(self._initial, "layers", None)
         if not isinstance(layers, nn.ModuleDict):
-            raise UserError(f"{type(self).__name__} needs a network of named blocks: {BLOCK_NETWORKS}")
+            raise RequirementError(
+                "named blocks", f"{type(self).__name__} needs a network of named blocks: {BLOCK_NETWORKS}"
+            )
         return list(layers)
 
     def receive(self, shown: RevealedLabels) -> None:

@@ -4,9 +4,8 @@ A `BlockFamily` defines the layers and builds them; `conv`, `dense` and `res` ea
 channel numbers grow with `width`; 64 gives the networks of the paper.
 
 Where paper, code and this differ: Table 7 of the paper counts neither batch norm nor the 1x1 shortcuts of residual
-networks (`paper_parameter_count`; `parameter_count` is the true number). In the authors' code the batch-norm statistics
-of frozen layers keep moving (`moving_statistics=True`); here they stand still by default. Images are standardised per
-channel in front of conv1; the authors' code feeds raw pixels.
+networks. In the authors' code the batch-norm statistics of frozen layers keep moving (`moving_statistics=True`); here
+they are fixed by default. Images are standardized per channel in front of conv1; the authors' code feeds raw pixels.
 """
 
 from __future__ import annotations
@@ -201,13 +200,3 @@ def weight_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
 def decayed_parameters(net: nn.Module) -> list[nn.Parameter]:
     """Return the parameters under weight decay: all trained weights, without batch norm."""
     return [weight for weight in weight_parameters(net).values() if weight.requires_grad]
-
-
-def parameter_count(net: nn.Module) -> int:
-    """Return the number of parameters, frozen or not."""
-    return sum(parameter.numel() for parameter in net.parameters())
-
-
-def paper_parameter_count(net: nn.Module) -> int:
-    """Return the number that Table 7 of the paper rounds: without batch norm and residual shortcuts."""
-    return sum(weight.numel() for name, weight in weight_parameters(net).items() if "shortcut" not in name)
