@@ -107,7 +107,7 @@ def _log_quality(log: LogQuality) -> str:
         )
     else:
         text += f"No trend or step is significant ({p_value(log.course.p)}). "
-    text += "Without new models to compare with, an aged model cannot be told from harder data. "
+    text += "Without new models to compare with, an aged model and harder data look the same. "
     return text + _baseline(log.baseline, log.above, metric)
 
 

@@ -118,8 +118,7 @@ def findings(ageing: Ageing) -> list[str]:
         sentences = _nothing(ageing)
     if not ageing.has_probabilities and (verdict.aged or verdict.unordered):
         sentences.append(
-            "The model gives no probabilities, so a moved base rate or more noise cannot be told from a changed "
-            "relation."
+            "The model gives no probabilities, so a moved base rate or more noise looks the same as a changed relation."
         )
     return [*sentences, *_difficulty(ageing)]
 
@@ -174,8 +173,8 @@ def _changes(ageing: Ageing, shape: Shape, p: str) -> list[str]:
             "input."
         ]
     return [
-        f"The model ages: the relation between inputs and target changes over time ({p}), but the shape cannot be "
-        f"told from {len(ageing.periods)} periods."
+        f"The model ages: the relation between inputs and target changes over time ({p}), but "
+        f"{len(ageing.periods)} periods do not show in which shape."
     ]
 
 
@@ -230,7 +229,7 @@ def _unordered(ageing: Ageing) -> list[str]:
             "look at the model."
         ]
         if verdict.odd.index == len(ageing.periods) - 1:
-            sentences.append("If this is a change, it is too recent to be told from a single odd period.")
+            sentences.append("If this is a change, it is too recent to distinguish from a single odd period.")
         return sentences
     return [
         f"Periods differ, but not in the order of time ({p_value(verdict.recalibrated.difference)}): a model of the "

@@ -289,7 +289,7 @@ def _skipped(table: AuditTable, quick: bool = False) -> tuple[str, ...]:
         )
     if table.is_log:
         notes.append(
-            "A log of predictions has no model to retrain, so nothing is said about ageing and no policy is replayed"
+            "A log of predictions has no model to retrain, so ageing is not measured and no policy is replayed"
         )
     if find_spec("river") is None:
         notes.append('Drift detectors of river were not run: pip install "driftline[river]"')

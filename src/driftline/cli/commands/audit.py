@@ -84,14 +84,14 @@ def _report(result: AuditResult, output: Path | None, json: Path | None, conditi
     echo(f"{result}")  # first, so that it is shown even if the page cannot be written
     result = replace(result, provenance=replace(result.provenance, command=command))
     result.write(json=json)
-    said = [] if json is None else [f"all numbers: {json}"]
+    lines = [] if json is None else [f"all numbers: {json}"]
     try:
         result.write(output)
-        said = [*([] if output is None else [f"page with charts: {output}"]), *said]
+        lines = [*([] if output is None else [f"page with charts: {output}"]), *lines]
     except MissingExtra as error:
-        said = [f"no page with charts: {error}", *said]
-    if said and not quiet:
-        echo("\n" + "\n".join(said))
+        lines = [f"no page with charts: {error}", *lines]
+    if lines and not quiet:
+        echo("\n" + "\n".join(lines))
     failed = [condition for condition in conditions if result.fails(condition)]
     for condition in conditions:
         if condition in failed:

@@ -93,7 +93,7 @@ def conv_and_norm(inputs: int, outputs: int, stride: int, size: int = 3) -> nn.S
 
 
 class LayeredNetwork(nn.Module):
-    """Named layers in a row behind a standardising layer, with dropout between them."""
+    """Named layers in a row behind a standardizing layer, with dropout between them."""
 
     layers: nn.ModuleDict
 
@@ -121,7 +121,7 @@ class LayeredNetwork(nn.Module):
 
     def forward_layers(self, x: Tensor, *extra: object) -> Tensor:
         """Pass images through all layers; each layer also gets `extra`."""
-        x = self.standardize(x).expand(-1, 3, -1, -1)  # grey is three equal channels
+        x = self.standardize(x).expand(-1, 3, -1, -1)  # gray is three equal channels
         *trunk, head = self.layers.values()
         for layer in trunk:
             x = layer(x, *extra)
@@ -153,7 +153,7 @@ def network_factory(family: type[BlockFamily], depth: int) -> Callable[..., nn.M
     ) -> nn.Module:
         if len(shape) != 3 or min(shape[:2]) < 8 or shape[2] not in (1, 3):
             raise UserError(
-                "this network takes grey or colour images (height, width, 1 or 3) of at least 8 x 8 pixels; "
+                "this network takes gray or color images (height, width, 1 or 3) of at least 8 x 8 pixels; "
                 f"these inputs have shape {shape}"
             )
         return BlockNetwork(family(depth, width, outputs), shape[2])
