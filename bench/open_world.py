@@ -8,8 +8,8 @@ around one center per class. Beside ours, on slices of the stream before, after 
 - ours without its fast route, asked about one sample after the other;
 - a bare torch loop, which does none of that: it has all labels, counts nothing and keeps its answers in a list.
 
-What is printed for the whole stream is the rate of the slice; for exemplar tuning an epoch of a plain training round is timed
-too, because training costs all the same. The allocator is fixed alike for all.
+What is printed for the whole stream is the rate of the slice; for exemplar tuning an epoch of a plain training round
+is timed too, because training costs all the same. The allocator is fixed alike for all.
 
     python bench/open_world.py [--samples 90000] [--slice 500] [--threads 1] [--only ncm] [--memory]
 """

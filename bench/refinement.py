@@ -73,10 +73,10 @@ def main() -> None:
     for name in arguments.methods.split(","):
         took = seconds_per_episode(name, dataset, layout, copy.deepcopy(model))
         plain = [float(np.median(took[part & ~evaluated])) for part in (early, late)]
-        evaluations = [float(np.median(took[part & evaluated])) for part in (early, late)]
+        probes = [float(np.median(took[part & evaluated])) for part in (early, late)]
         print(
             f"{name}: {1e3 * plain[0]:.1f} ms, then {1e3 * plain[1]:.1f} ms (x {plain[1] / plain[0]:.2f}); "
-            f"with an examination {1e3 * evaluations[0]:.1f} ms, then {1e3 * evaluations[1]:.1f} ms (x {evaluations[1] / evaluations[0]:.2f})",
+            f"with probes {1e3 * probes[0]:.1f} ms, then {1e3 * probes[1]:.1f} ms (x {probes[1] / probes[0]:.2f})",
             flush=True,
         )
 

@@ -184,15 +184,15 @@ def _profile_writer(choice: Choice) -> NetworkCost:
     import transformers
 
     true = choice.name == "seq2seq"
-    config: Mapping[str, int] = BART if true else SMALL_BART
+    size: Mapping[str, int] = BART if true else SMALL_BART
     half = {
-        "layers": config["layers"],
-        "attention_heads": config["heads"],
-        "ffn_dim": (4 if true else 2) * config["width"],
+        "layers": size["layers"],
+        "attention_heads": size["heads"],
+        "ffn_dim": (4 if true else 2) * size["width"],
     }
     sizes: dict[str, Any] = {
-        "vocab_size": config["vocab_size"],
-        "d_model": config["width"],
+        "vocab_size": size["vocab_size"],
+        "d_model": size["width"],
         "attn_implementation": "eager",
     }
     sizes |= {f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in half.items()}
