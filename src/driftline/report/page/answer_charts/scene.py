@@ -114,7 +114,7 @@ class Span:
         """Return a range with round ends around percentages.
 
         >>> Span.around([61.0, 93.0])
-        Span(low=60, high=100, log=False)
+        Span(low=60, high=100.0, log=False)
         """
         known = [value for value in values if value is not None]
         low, high = min(known), max(known)
