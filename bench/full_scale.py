@@ -3,9 +3,10 @@
 python bench/full_scale.py [NAME ...] [--benchmarks NAMES] [--seconds 20] [--formula] [--json | --write [--again]]
 
 Full recipes are profiled on synthetic data, which takes minutes each, and small ones (`*.cpu.yaml`) whose data are here
-are forecast as by `driftline plan`. Recipes of test-time whose data are not here, and with `--formula` all, are estimated by the
-formulas of `estimate_costs.py`. `--write` stores each forecast with the recipes as soon as it is made, where `driftline
-recipes` reads it, and leaves out recipes that have one: a run that was interrupted goes on. `--again` replaces them.
+are forecast as by `driftline plan`. Recipes of test-time whose data are not here, and with `--formula` all, are
+estimated by the formulas of `estimate_costs.py`. `--write` stores each forecast with the recipes as soon as it is made,
+where `driftline recipes` reads it, and leaves out recipes that have one: a run that was interrupted goes on. `--again`
+replaces them.
 """
 
 from __future__ import annotations
