@@ -85,7 +85,7 @@ def _gap(chart: OldAndNew, lines: dict[str, list[JsonRow]], x: alt.X) -> list[al
     if ends["old"] is None or ends["new"] is None:
         return []
     low, high, at = ends["old"][3], ends["new"][3], ends["new"][1]
-    right = at > 0.75 * len(lines["new"])
+    right = at > 0.75 * len(lines["new"]) or at == lines["old"][-1][1]  # the name of the old line is right of its end
     row = {"at": at, "low": low, "high": high, "middle": (low + high) / 2, "text": f"{high - low:.0f} points"}
     plot = alt.Chart(alt.Data(values=[row]), width="container").encode(x=x)
     return [
