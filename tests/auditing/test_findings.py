@@ -97,7 +97,7 @@ def test_other_shapes() -> None:
     assert "out of season" in recurring
     assert "Besides, there is a further change (p = 0.001)" in recurring
     uncertain = text(aged(Shape("uncertain")))
-    assert "the shape cannot be told from 12 periods" in uncertain
+    assert "12 periods do not show in which shape" in uncertain
     cycle = text(
         aged(Shape("abrupt", cuts=(Cut(5),), further=order(0.004, "recurring", 3)), (DATE,)), loss_since=(LOSS,)
     )
@@ -139,7 +139,7 @@ def test_unordered_and_odd_periods() -> None:
     odd = text(verdict(odd=OddPeriod(3, 0.001)))
     assert "Period 2024-04 is unlike all others (p = 0.001)" in odd
     assert "too recent" not in odd
-    assert "too recent to be told from a single odd period" in text(verdict(odd=OddPeriod(11, 0.001)))
+    assert "too recent to distinguish from a single odd period" in text(verdict(odd=OddPeriod(11, 0.001)))
 
 
 def test_order_alone_and_too_few_periods() -> None:

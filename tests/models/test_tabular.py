@@ -193,11 +193,15 @@ def test_a_network_that_does_not_fit_the_table_gets_a_sentence() -> None:
 
 
 def test_a_number_is_learned_by_a_network() -> None:
+    import torch
     from torch import nn
 
     frame = pd.DataFrame({"a": np.linspace(-1, 1, 200)})
     task = Regression(center=0.0, scale=1.0)
-    model = row_index_model(frame, nn.Linear(1, 1), task, None, Seed(0))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = nn.Linear(1, 1)
+    model = row_index_model(frame, network, task, None, Seed(0))
     y = 500 * frame["a"].to_numpy() + 1000
     model.fit(np.arange(200), y)
     assert np.abs(model.predict(np.arange(200))[:, 0] - y).mean() < 50

@@ -13,7 +13,7 @@ import signal
 import sys
 import traceback
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -101,13 +101,23 @@ def main() -> NoReturn:
         sys.exit(2)
     except Exception as error:
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error found by the parser
-            error.show()
+            _print_usage_error(error)
             sys.exit(error.exit_code)
         _exit_with_traceback()
     if code == INTERRUPTED_EXIT_CODE:  # the parser may have turned Ctrl-C into this code already
         resumes = sys.argv[1:2] in (["run"], ["quickstart"], ["audit"])
         echo(f"interrupted{': the same command resumes where this one stopped' if resumes else ''}", err=True)
     sys.exit(code or 0)
+
+
+def _print_usage_error(error: Any) -> None:
+    """Print one sentence, or the help of a command that was given nothing."""
+    message = error.format_message()
+    if message.startswith("Usage:"):
+        error.show()
+        return
+    command = error.ctx.command_path if error.ctx else "driftline"
+    echo(f"driftline: {message.rstrip('.')}. See `{command} -h`", err=True)
 
 
 def _exit_with_traceback() -> NoReturn:

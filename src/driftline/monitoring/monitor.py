@@ -74,8 +74,6 @@ class Monitor:
         `label_time` or `delay`, a label counts from the first batch that reaches the time at which it is known. The
         other arguments are those of `driftline.audit`; batches are read in the same way.
         """
-        if delay is not None and delay.strip().isdecimal():
-            raise UserError(f"delay '{delay}': a monitor has no periods; give a time such as 12h, 60d or 8w")
         options = AuditOptions(
             time=time,
             target=target,
@@ -85,7 +83,7 @@ class Monitor:
             columns=columns,
             task=task,
             label_time=label_time,
-            delay=delay or 0,
+            delay=_check_delay(delay),
             sep=sep,
             encoding=encoding,
             decimal=decimal,
@@ -227,3 +225,10 @@ def _fingerprint(table: pd.DataFrame) -> str:
     digest = hashlib.sha256(repr(list(table.columns)).encode())
     digest.update(pd.util.hash_pandas_object(table.astype(str), index=False).to_numpy().tobytes())
     return digest.hexdigest()[:16]
+
+
+def _check_delay(delay: str | None) -> str | int:
+    """Return the delay of labels; refuse a number of periods."""
+    if delay is not None and delay.strip().isdecimal():
+        raise UserError(f"delay '{delay}': a monitor has no periods; give a time such as 12h, 60d or 8w")
+    return delay or 0

@@ -20,8 +20,6 @@ from driftline.data.formats.time_column import parse_times
 from driftline.errors import UserError, unknown_name
 from driftline.tasks import Classification, Regression
 
-UNKNOWN_CLASS = -1  # a class that the reference does not have
-
 
 @dataclass(frozen=True)
 class Columns:

@@ -291,7 +291,7 @@ def test_refusals_of_data(tmp_path: Path, file: Path) -> None:
     with np.load(file) as content:
         x, y = content["x"], content["y"]
     np.savez(tmp_path / "grey.npz", x=x[..., :1], y=y, test=np.arange(240) >= 160)
-    with pytest.raises(UserError, match="corruptions are made for colour images in bytes"):
+    with pytest.raises(UserError, match="corruptions are made for color images in bytes"):
         layout(tmp_path / "grey.npz")
     np.savez(tmp_path / "all.npz", x=x, y=y)
     with pytest.raises(UserError, match=r"'npz' has no images to train on.*--upstream-updates 0"):

@@ -180,7 +180,7 @@ def test_other_methods_meet_this_benchmark_and_these_meet_others(images: Path, t
     assert [card.protocol["trials"] for card in record.cards] == [0, 0]
     timeline = {"benchmark": "timeline", "data": {"name": "digits", "periods": 2}, "model": "linear"}
     (run,) = driftline.run({**timeline, "methods": ["baseline"], "timeline": {"resamples": 10}}, runs=tmp_path).runs
-    assert run.card.protocol["trials"] == 4  # a linear model has no dropout to try
+    assert run.card.protocol["trials"] == 1  # outside seq-to-final a planned method has one learning rate
 
 
 @pytest.mark.parametrize(

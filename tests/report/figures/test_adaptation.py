@@ -105,7 +105,9 @@ def test_the_page_has_one_section_for_all_speeds(tmp_path: Path) -> None:
     slow += [adapted(tmp_path, "frozen", seed, [0.1] * 4, options=options) for seed in (0, 1)]
     runs = [*made(tmp_path), *slow]
     text = page(Record(runs))
-    assert re.findall(r"<h2[^>]*>(test-time.*?)</h2>", text) == [f"{TITLE} · speeds 1000, 2000"]
+    assert re.findall(r"<h2[^>]*>(test-time.*?)</h2>", text) == [
+        "test-time <span>on cifar10 · mlp · speeds 1000, 2000</span>"
+    ]
     assert "mean over 2 speeds" in text
     assert "with every seed: bn." in text  # it was not run at 2000
     (group,) = average_repeats(groups(Record(runs)))
@@ -262,7 +264,7 @@ def test_the_page_has_the_table_and_the_growth(tmp_path: Path) -> None:
     runs = [*made(tmp_path), adapted(tmp_path, "eta", 0, FROZEN[0], diagnostics=[{"size": 1.0}, {"size": 2.0}])]
     text = page(Record(runs))
     assert "Comparison with the frozen model" in text
-    assert "<td>1 of 2</td><td>2<small>25 images</small></td><td>30.0 points [0.0, 100.0]" in text
+    assert "<td>1 of 2</td><td>2 <small>25 images</small></td><td>30.0 points [0.0, 100.0]" in text
     assert "Diagnostics" in text
     assert "images seen" in text
     assert "<figcaption>size</figcaption>" in text

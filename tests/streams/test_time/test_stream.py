@@ -317,7 +317,7 @@ def test_settings_are_checked(options, said):
 
 def test_only_colour_images_in_bytes():
     grey = Samples(np.zeros((3, 8, 8, 1), np.uint8), np.zeros(3, int))
-    with pytest.raises(UserError, match="colour images in bytes"):
+    with pytest.raises(UserError, match="color images in bytes"):
         corruption_stream(grey, sequential(("a",)), n_images=3, corrupt=writing)
 
 

@@ -32,7 +32,7 @@ class RunLine(NamedTuple):
 
 def print_store_runs(store: Store) -> None:
     """Print the runs of a store, the latest last, and the reasons of the failed ones."""
-    lines = [_finished(run) for run in store.record(tables=["scores"]).runs]
+    lines = [_finished(run) for run in store.record(tables=()).runs]
     failures = store.failures()
     for failure in failures:
         path, run = store.folder / "failed" / f"{failure['key']}.json", failure["run"]
@@ -71,6 +71,7 @@ def _score(run: Run) -> str:
     if registry.describe("benchmark", benchmark) is None:
         return NONE
     try:
+        run.verify(["scores"])
         scores = run.table("scores")
     except DamagedFile:
         return NONE

@@ -85,7 +85,7 @@ def place_labels(spots: Sequence[Spot], width: float, height: float) -> dict[str
 
     >>> close = [Spot(50, 50, "er"), Spot(54, 50, "mir"), Spot(52, 51, "online-ewc"), Spot(53, 50, "online-l2")]
     >>> {text: label.align for text, label in place_labels(close, 300, 200).items()}
-    {'er': 'right', 'mir': 'left', 'online-ewc': 'center', 'online-l2': 'center'}
+    {'er': 'left', 'mir': 'right', 'online-ewc': 'center'}
     """
     taken = [(spot.x - 5, spot.y - 5, spot.x + 5, spot.y + 5) for spot in spots]
     placed: dict[str, PlacedLabel] = {}
