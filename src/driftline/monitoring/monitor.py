@@ -182,7 +182,9 @@ def _match_labels(
     ids = pd.Index(parse_ids(known[columns.id], name))
     y = parse_labels(known[columns.target], columns)
     labels_only = set(columns.kinds).isdisjoint(table.columns)
-    found, pending, matched = [], [], set()
+    found: list[AnsweredRows] = []
+    pending: list[AnsweredRows] = []
+    matched: set[str] = set()
     for part in watch.pending:
         assert part.rows.id is not None
         at = ids.get_indexer(part.rows.id)
