@@ -15,6 +15,7 @@ from driftline import models
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.frozen import Frozen
+from driftline.learners.supervised.base import SupervisedLearner
 from driftline.learners.supervised.erm import ERM, ERMAll
 from driftline.learners.supervised.ft import FineTune
 from driftline.seeds import Seed
@@ -107,6 +108,13 @@ def test_ft_with_a_new_optimiser_each_period_would_be_noticed() -> None:
 def test_settings_reach_the_optimiser() -> None:
     learner = taught(FineTune(updates=4, lr=0.1, weight_decay=0.01, optimizer="sgd"), PERIODS)
     assert weights(learner) == by_hand(lessons(), lambda m: torch.optim.SGD(m.parameters(), lr=0.1, weight_decay=0.01))
+
+
+def test_a_method_that_continues_training_names_what_its_model_lacks() -> None:
+    learner = SupervisedLearner()
+    learner.prepare(models.build("logistic-regression", (3,), 2, Seed(0)), Classification(("a", "b")))
+    with pytest.raises(UserError, match=r"SupervisedLearner continues training by self.train, .* train_from_scratch"):
+        learner.train(np.zeros((4, 3)), np.array([0, 1, 0, 1]))
 
 
 def test_ft_with_naive_bayes_is_partial_fit() -> None:

@@ -26,7 +26,7 @@ from driftline.monitoring.batch import BatchCheck
 from driftline.monitoring.models import AnsweredRows, ModelChoice
 from driftline.monitoring.reference import choose_metric, fit_watch, read_reference
 from driftline.monitoring.result import BatchResult
-from driftline.monitoring.rows import label_times, parse_ids, parse_labels, read_batch, read_rows
+from driftline.monitoring.rows import Columns, label_times, parse_ids, parse_labels, read_batch, read_rows
 from driftline.monitoring.watch_file import Watch
 from driftline.seeds import Seed
 
@@ -180,7 +180,6 @@ def _match_labels(
         return watch, None, table, []
     known = table[table[columns.target].notna()]
     ids = pd.Index(parse_ids(known[columns.id], name))
-    y = parse_labels(known[columns.target], columns)
     labels_only = set(columns.kinds).isdisjoint(table.columns)
     found: list[AnsweredRows] = []
     pending: list[AnsweredRows] = []
@@ -190,10 +189,8 @@ def _match_labels(
         at = ids.get_indexer(part.rows.id)
         answered = np.flatnonzero(at >= 0)
         if len(answered):
-            rows, labels = part[answered], at[answered]
-            times = label_times(known.iloc[labels], rows.rows.time, columns)
-            rows = AnsweredRows(replace(rows.rows, y=y[labels], known=times), rows.answers)
-            (found if labels_only or times is None else pending).append(rows)
+            rows = _with_labels(part[answered], known.iloc[at[answered]], columns)
+            (found if labels_only or rows.rows.known is None else pending).append(rows)
             matched |= set(part.rows.id[answered])
         if len(answered) < len(part):
             pending.append(part[np.flatnonzero(at < 0)])
@@ -209,6 +206,12 @@ def _match_labels(
             notes.append(f"{len(left):,} labels belong to rows that are not kept")
         left = left.iloc[:0]
     return replace(watch, pending=tuple(pending)), late, left if len(left) else None, notes
+
+
+def _with_labels(part: AnsweredRows, table: pd.DataFrame, columns: Columns) -> AnsweredRows:
+    """Return rows with their labels, and when these are known."""
+    y, known = parse_labels(table[columns.target], columns), label_times(table, part.rows.time, columns)
+    return AnsweredRows(replace(part.rows, y=y, known=known), part.answers)
 
 
 def _reveal(watch: Watch, late: AnsweredRows | None, now: object) -> tuple[Watch, AnsweredRows | None]:
