@@ -113,7 +113,7 @@ def test_settings_reach_the_optimiser() -> None:
 def test_a_method_that_continues_training_names_what_its_model_lacks() -> None:
     learner = SupervisedLearner()
     learner.prepare(models.build("logistic-regression", (3,), 2, Seed(0)), Classification(("a", "b")))
-    with pytest.raises(UserError, match=r"SupervisedLearner continues training by self.train, .* train_from_scratch"):
+    with pytest.raises(UserError, match=r"SupervisedLearner continues training by self.train, .*train_from_scratch"):
         learner.train(np.zeros((4, 3)), np.array([0, 1, 0, 1]))
 
 
