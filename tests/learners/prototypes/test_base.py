@@ -136,9 +136,9 @@ def test_a_run_killed_between_any_two_blocks_goes_on_alike(name: str, tmp_path: 
     np.testing.assert_array_equal(rest.distance, whole.distance[35:])
 
 
-@pytest.mark.parametrize("name", ["cosine", "imprinting"])  # others: tests/test_contracts.py
-def test_the_contract(name: str) -> None:
-    check_learner(METHODS[name])
+def test_the_contract_with_cosine_similarity() -> None:
+    """Others: tests/test_contracts.py and tests/learners/test_one_by_one_contract.py."""
+    check_learner(METHODS["cosine"])
 
 
 def test_features_are_kept_only_until_a_later_label_is_told() -> None:
