@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,7 @@ class Profiler:
     def __init__(self, stage_seconds: float = 10.0, overrun: float = 1.0) -> None:
         self.start, self.spent, self.store, self.stage_seconds = 3.0, 3.0, Store(Path("none")), stage_seconds
         self.overrun, self.profiled = overrun, 0
+        self.results: set[str] = set()
 
     def __enter__(self) -> Profiler:
         return self
@@ -144,7 +146,11 @@ class Profiler:
     def reading(self, stage: Stage) -> float:
         return 0.0
 
-    def cost(self, stage: Stage, inputs: object, seconds: float, first: bool) -> tuple[Cost, float]:
+    def cost(self, stage: Stage, inputs: Mapping[str, Path], seconds: float, first: bool) -> tuple[Cost, float]:
+        assert {path.stem for path in inputs.values()} <= self.results, (
+            f"{stage.title} starts from what was not profiled"
+        )
+        self.results.add(stage.key)
         self.spent, self.profiled = self.spent + self.overrun * seconds, self.profiled + 1
         return Cost(self.stage_seconds, 0, 0), 0.0
 
@@ -177,6 +183,20 @@ def test_stages_for_which_no_time_is_left_cost_what_similar_ones_do(tmp_path: Pa
     found = stage_costs(planned.stages, grouper, Store(tmp_path), lambda: profiler, 20.0)
     assert (profiler.profiled, found.extrapolated) == (1, 1)
     assert [found.of(stage).seconds for stage in planned.stages] == [5.0, 5.0]
+
+
+def test_the_only_search_run_is_profiled_after_the_upstream_model_that_it_starts_from(tmp_path: Path) -> None:
+    """There is no time for a second upstream model, but the plan must not report that it is missing."""
+    options = {**SEARCH["open-world"], "law": "60/(1+r)"}
+    selection = {"grid": {"maml.lr": [0.01, 0.1]}, "seeds": 2}
+    changes = {"data": "digit-symmetries", "methods": ["ncm", "maml"], "open-world": options, "selection": selection}
+    spec = {**SEARCH, **changes}
+    planned = plan(parse(spec))
+    profiler: Any = Profiler(5.0, overrun=100.0)
+    grouper = StageGrouper(planned.fit_specs, DatasetCache())
+    found = stage_costs(planned.stages, grouper, Store(tmp_path), lambda: profiler, 20.0)
+    assert set(found.by_group) == set(found.groups.values())
+    assert profiler.profiled + found.extrapolated == len(found.by_group)
 
 
 @pytest.mark.usefixtures("quick_profiler")
