@@ -212,6 +212,14 @@ def test_a_miniature_makes_methods_quick_and_those_inside_others() -> None:
     assert found["ncm"] == {}
 
 
+def test_a_column_of_single_samples_leaves_the_training_budget_to_the_benchmark() -> None:
+    """With a number of updates of its own, a method would train on 32 copies of each sample."""
+    made = matrix.read({"matrix": {"methods": ["ft"], "benchmarks": ["open-world"], "budget_macs": 1e9}})
+    spec = made.spec("open-world", made.methods[0])
+    settings = spec.jobs("mlp")[0].method.settings
+    assert (settings["epochs"], settings["batch"], spec.budget_macs) == (4, 32, 10**9)
+
+
 def test_a_column_is_merged_with_its_defaults_unless_it_names_its_data() -> None:
     merged = matrix.column_with_defaults("timeline", {"timeline": {"resamples": 7}})
     assert merged["timeline"] == {"upstream": 1, "resamples": 7}

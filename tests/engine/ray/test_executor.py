@@ -208,15 +208,17 @@ def mine(*does: str, **output: Any) -> dict[str, Any]:
 
 
 def test_a_stage_that_raises_dies_or_hangs_fails_with_its_reason(cluster: Any, here: Path) -> None:
-    work, store, before = planned(mine("raise", "die", "hang")), Store.create(here / "ray"), rooms()
-    summary = on(cluster, work, store, retries=1, timeout=8)
-    raised, died, hung = (summary.failed[key] for key in work.run_keys)
+    work, store, before = planned(mine("raise", "die")), Store.create(here / "ray"), rooms()
+    summary = on(cluster, work, store, retries=1)
+    raised, died = (summary.failed[key] for key in work.run_keys)
     assert raised == "RuntimeError: the moon was full"
     assert died == "its worker process died, or its machine was lost, 2 times"
-    assert hung == "it took longer than the 8 s that --timeout allows"
     assert len(summary.computed) == 1, "the upstream model that they share"
-    key = work.run_keys[2]
     assert "mine.py" in store.failure(work.run_keys[0])["traceback"]
+    work = planned(mine("hang"))
+    (key,) = work.run_keys
+    hung = on(cluster, work, store, timeout=10)  # a sweep of its own: a slow start of the others is not a timeout
+    assert hung.failed == {key: "it took longer than the 10 s that --timeout allows"}
     assert "working in " in store.log_path(key).read_text(), "what it printed"
     assert "mine.py" in store.failure(key)["traceback"], "where it hung"
     assert rooms() == before, "its worker was killed, and its files are gone all the same"

@@ -24,6 +24,7 @@ from driftline.benchmarks.answer import Answer, Evidence
 from driftline.benchmarks.test_time import answer as own_answer
 from driftline.benchmarks.test_time.accuracy_grid import AccuracyGrid, accuracy_grid
 from driftline.benchmarks.test_time.streams import Stream, build_stream, upstream_images
+from driftline.corruptions.cropping import DEFAULT_SIDE
 from driftline.data import Dataset
 from driftline.device import workers
 from driftline.errors import UserError
@@ -195,6 +196,12 @@ class TestTime(base.Benchmark):
             pretrain_settings=options.pretrain_settings(),
             protocol={**protocol(options, stream), **about, "last_batch": last or options.batch},
         )
+
+    @classmethod
+    def shown_shape(cls, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of an image that is shown: of one larger than 224 pixels, a part of this size."""
+        larger = len(shape) == 3 and min(shape[:2]) > DEFAULT_SIDE
+        return (DEFAULT_SIDE, DEFAULT_SIDE, *shape[2:]) if larger else shape
 
     def calibration(self, dataset: Dataset, options: Options, seed: Seed) -> AccuracyGrid:
         """Return the accuracy under pairs of corruptions."""

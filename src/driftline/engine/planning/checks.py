@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from driftline import registry
 from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
@@ -11,6 +13,7 @@ from driftline.engine.build import (
     build_model,
     build_pretrainer,
     build_scenario,
+    shown_shape,
     stream_for,
 )
 from driftline.engine.stages.fit import plannable_fits
@@ -72,12 +75,14 @@ def _check_network(job: Job, model: Network, dataset: Dataset) -> None:
     adapter, x = as_model(model), take_rows(dataset.samples.x, slice(0, 2))
     if registry.describe("model", job.model.name) or not adapter.is_network or adapter.generates_text:
         return
+    shape = shown_shape(job, dataset)
+    if len(shape) == 3:
+        x = np.asarray(x)[:, : shape[0], : shape[1]]
     try:
         outputs = adapter.predict(x)
     except UserError:
         raise
     except Exception as error:
-        shape = tuple(getattr(x, "shape", ())[1:])
         raise UserError(
             f"model '{job.model.display_name}' fails on inputs of shape {shape} (images arrive as floats from 0 to 1 "
             f"with channels first): {type(error).__name__}: {error}"
