@@ -227,11 +227,11 @@ def test_the_command_says_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "year",
     ]
     words += ["--profile-seconds", "2"]
-    said = CliRunner().invoke(app, words, catch_exceptions=False).stdout
-    assert "probes and score" in said
-    assert [line.split()[0] for line in said.splitlines() if line[:1].isdigit()] == ["1", "8", "64", "512"]
-    told = json.loads(CliRunner().invoke(app, [*words, "--format", "json"], catch_exceptions=False).stdout)
-    assert set(told["seconds"]) == {"1", "8", "64", "512"}
+    output = CliRunner().invoke(app, words, catch_exceptions=False).stdout
+    assert "probes and score" in output
+    assert [line.split()[0] for line in output.splitlines() if line[:1].isdigit()] == ["1", "8", "64", "512"]
+    revealed = json.loads(CliRunner().invoke(app, [*words, "--format", "json"], catch_exceptions=False).stdout)
+    assert set(revealed["seconds"]) == {"1", "8", "64", "512"}
     assert list(tmp_path.iterdir()) == []
 
 

@@ -118,7 +118,7 @@ def test_the_worked_fisher(
     assert learner.penalty_term(learner.anchor).item() == 0  # the anchor is where the last lesson ended
 
 
-def taught(learner: Any, lessons: int, upstream: Samples | None = None) -> Any:
+def trained_learner(learner: Any, lessons: int, upstream: Samples | None = None) -> Any:
     prepared(learner, small_network((8, 8, 1), 3, Seed(5)), upstream, TASK)
     for k in range(lessons):
         learner.learn(samples(k).x, samples(k).y)
@@ -128,15 +128,15 @@ def taught(learner: Any, lessons: int, upstream: Samples | None = None) -> Any:
 @pytest.mark.parametrize("name", [name for name in PRESETS if name not in ("cft", "offline", "online-l2")])
 def test_the_first_training_round_is_fine_tuning_and_the_second_is_not(name: str) -> None:
     make = partial(registry.get("method", name), epochs=1, **({"penalty_weight": 0.0} if "l2" in name else {}))
-    one, two = (taught(CFT(epochs=1), n, samples(9)) for n in (1, 2))
-    assert weights(taught(make(), 1, samples(9))) == weights(one)
-    assert weights(taught(make(), 2, samples(9))) != weights(two)
+    one, two = (trained_learner(CFT(epochs=1), n, samples(9)) for n in (1, 2))
+    assert weights(trained_learner(make(), 1, samples(9))) == weights(one)
+    assert weights(trained_learner(make(), 2, samples(9))) != weights(two)
     if name == "online-ewc":
-        assert weights(taught(make(penalty_weight=0.0), 2)) == weights(two)
+        assert weights(trained_learner(make(penalty_weight=0.0), 2)) == weights(two)
 
 
 def test_one_optimiser_serves_the_stream() -> None:
-    learner = taught(CFT(epochs=2), 3)
+    learner = trained_learner(CFT(epochs=2), 3)
     steps = {entry["step"].item() for entry in learner.optim.state.values()}
     assert steps == {3 * 2 * 3.0}  # 18 samples are three batches: 8, 8 and 2
 

@@ -223,5 +223,5 @@ def test_errors_in_texts_are_mended() -> None:
     pytest.importorskip("transformers")
     learner = writer(epochs=80)
     learner.learn(TEXTS[2:], PLACES[2:])
-    said = learner.predict(TEXTS[2:]).prediction
-    assert learner._task.correct(said, PLACES[2:]).tolist() == [1, 1, 1, 1]
+    output = learner.predict(TEXTS[2:]).prediction
+    assert learner._task.correct(output, PLACES[2:]).tolist() == [1, 1, 1, 1]
