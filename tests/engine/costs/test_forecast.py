@@ -102,10 +102,10 @@ def test_trials_that_were_spared_are_not_to_be_done(tmp_path: Path) -> None:
     spec = {"benchmark": "refinement", "data": "digit-clusters", "model": model, "methods": ["cft"], "seeds": 1}
     spec |= {"selection": {"grid": {"lr": [1e-6, 1e-2]}, "seeds": 3}, "refinement": {**few, "resamples": 10}}
     (run,) = driftline.run(spec, runs=tmp_path).runs
-    spared = run.card.protocol["skipped_runs"]
+    skipped = run.card.protocol["skipped_runs"]
     found = driftline.plan(spec, runs=tmp_path, seconds=1)
-    assert spared
-    assert found.kinds["search"].done == 6 - spared
+    assert skipped
+    assert found.kinds["search"].done == 6 - skipped
     assert (found.macs, found.bytes, sum(kind.seconds for kind in found.kinds.values())) == (0, 0, 0)
 
 
@@ -207,11 +207,11 @@ def test_the_command_says_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "year",
     ]
     words += ["--profile-seconds", "2"]
-    said = CliRunner().invoke(app, words, catch_exceptions=False).stdout
-    assert "probes and score" in said
-    assert [line.split()[0] for line in said.splitlines() if line[:1].isdigit()] == ["1", "8", "64", "512"]
-    told = json.loads(CliRunner().invoke(app, [*words, "--format", "json"], catch_exceptions=False).stdout)
-    assert set(told["seconds"]) == {"1", "8", "64", "512"}
+    output = CliRunner().invoke(app, words, catch_exceptions=False).stdout
+    assert "probes and score" in output
+    assert [line.split()[0] for line in output.splitlines() if line[:1].isdigit()] == ["1", "8", "64", "512"]
+    revealed = json.loads(CliRunner().invoke(app, [*words, "--format", "json"], catch_exceptions=False).stdout)
+    assert set(revealed["seconds"]) == {"1", "8", "64", "512"}
     assert list(tmp_path.iterdir()) == []
 
 

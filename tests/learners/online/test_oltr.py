@@ -158,9 +158,9 @@ def test_after_pretraining_without_labels_rows_start_at_random() -> None:
     assert learner.centroid_memory.rows.norm(dim=1).max() < 100
 
 
-@pytest.mark.parametrize(("given", "said"), [({"warmup_every": 0}, "warmup_every=0"), ({"scale": 0}, "scale=0")])
-def test_what_cannot_be_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError, match=said):
+@pytest.mark.parametrize(("given", "message"), [({"warmup_every": 0}, "warmup_every=0"), ({"scale": 0}, "scale=0")])
+def test_what_cannot_be_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         ready(OLTR(**given))
 
 
