@@ -194,7 +194,7 @@ class LeavesTrainingMode(FineTune):
 
 @dataclass
 class CountsPredictions(FineTune):
-    """Its hidden count moves the next lesson's batches."""
+    """Its hidden count moves the next training round's batches."""
 
     transient = frozenset({"_asked"})
 

@@ -1,4 +1,4 @@
-"""Every sentence about ageing is said if its test has passed, and not otherwise."""
+"""Every sentence about ageing is printed if its test has passed, and not otherwise."""
 
 from __future__ import annotations
 

@@ -52,10 +52,10 @@ def step(model: Any, optimizer: Any, x: Any, y: Any) -> None:
     optimizer.step()
 
 
-def by_hand(lessons: list[tuple[Any, Any, Seed]], optimizer: Any = None) -> str:
+def by_hand(training_rounds: list[tuple[Any, Any, Seed]], optimizer: Any = None) -> str:
     model = network()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3) if optimizer is None else optimizer(model)
-    for x, y, seed in lessons:
+    for x, y, seed in training_rounds:
         update = partial(step, model, optimizer)
         fit(model, x, y, update, updates=4, batch=32, seed=seed)
     return digest(dict(model.state_dict()))
@@ -87,13 +87,13 @@ def test_erm_all_is_training_on_everything_so_far() -> None:
     assert weights(everything) == weights(trained_learner(ERM(updates=4), [(x, y)]))
 
 
-def lessons() -> list[tuple[Any, Any, Seed]]:
+def training_rounds() -> list[tuple[Any, Any, Seed]]:
     return [(x, y, Seed(1).child("lesson", k)) for k, (x, y) in enumerate(PERIODS)]
 
 
 def test_ft_carries_on_one_optimiser() -> None:
     learner = trained_learner(FineTune(updates=4), PERIODS)
-    assert weights(learner) == by_hand(lessons())
+    assert weights(learner) == by_hand(training_rounds())
     assert {int(state["step"]) for state in learner.optim.state.values()} == {12}
 
 
@@ -104,12 +104,14 @@ def test_ft_with_a_new_optimiser_each_period_would_be_noticed() -> None:
             self.new_optimizer()
             super().learn(x, y)
 
-    assert weights(trained_learner(Wrong(updates=4), PERIODS)) != by_hand(lessons())
+    assert weights(trained_learner(Wrong(updates=4), PERIODS)) != by_hand(training_rounds())
 
 
 def test_settings_reach_the_optimiser() -> None:
     learner = trained_learner(FineTune(updates=4, lr=0.1, weight_decay=0.01, optimizer="sgd"), PERIODS)
-    assert weights(learner) == by_hand(lessons(), lambda m: torch.optim.SGD(m.parameters(), lr=0.1, weight_decay=0.01))
+    assert weights(learner) == by_hand(
+        training_rounds(), lambda m: torch.optim.SGD(m.parameters(), lr=0.1, weight_decay=0.01)
+    )
 
 
 def test_ft_with_naive_bayes_is_partial_fit() -> None:

@@ -122,7 +122,7 @@ def test_a_prediction_cannot_be_changed_after_it_was_recorded(tmp_path: Path) ->
 def test_parts_of_an_attempt_that_was_killed_do_not_come_back(tmp_path: Path) -> None:
     killed = recorder(tmp_path)
     play(killed, 1)
-    killed.flush()  # and killed before its checkpoint said so
+    killed.flush()  # and killed before its checkpoint was written
     again = recorder(tmp_path)
     again.add_answers(step(1), answers(1))
     again.flush()

@@ -88,10 +88,10 @@ def test_the_bill_has_both_sides(record: driftline.Record) -> None:
     assert (cards["ncm"].backward_macs, cards["ncm"].cached_macs) == (0, 0)
     head, backbone = 16 * 80, 64 * 16
     for name in ("fine-tune", "exemplar-tuning"):
-        lessons = cards[name].forward_macs - inference
-        assert lessons > 0
-        assert cards[name].backward_macs == 2 * lessons
-        assert cards[name].cached_macs == lessons // head * backbone
+        training_rounds = cards[name].forward_macs - inference
+        assert training_rounds > 0
+        assert cards[name].backward_macs == 2 * training_rounds
+        assert cards[name].cached_macs == training_rounds // head * backbone
     scores = record.scores.query("metric in ('macs', 'macs-uncached')").pivot_table(
         index="method", columns="metric", values="value"
     )

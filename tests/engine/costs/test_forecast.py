@@ -103,10 +103,10 @@ def test_trials_that_were_spared_are_not_to_be_done(tmp_path: Path) -> None:
     spec = {"benchmark": "refinement", "data": "digit-clusters", "model": model, "methods": ["cft"], "seeds": 1}
     spec |= {"selection": {"grid": {"lr": [1e-6, 1e-2]}, "seeds": 3}, "refinement": {**few, "resamples": 10}}
     (run,) = driftline.run(spec, runs=tmp_path).runs
-    spared = run.card.protocol["skipped_runs"]
+    skipped = run.card.protocol["skipped_runs"]
     found = driftline.plan(spec, runs=tmp_path, seconds=1)
-    assert spared
-    assert found.kinds["search"].done == 6 - spared
+    assert skipped
+    assert found.kinds["search"].done == 6 - skipped
     assert (found.macs, found.bytes, sum(kind.seconds for kind in found.kinds.values())) == (0, 0, 0)
 
 

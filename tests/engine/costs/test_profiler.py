@@ -1,4 +1,4 @@
-"""What a shortened loop is reckoned to cost."""
+"""The estimated cost of a sampled loop."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_rehearsal_counts_what_the_stage_does(tmp_path: Path) -> None:
     stage.run(StageContext(store))
     compute = json.loads((store.run_folder(stage.key) / "card.json").read_text())["compute"]
     spent = sum(compute[name] for name in ("forward_macs", "backward_macs", "probe_macs"))
-    cost = profile_stage(stage, Store.create(tmp_path / "rehearsal"), DatasetCache(), seconds=0.05)
+    cost = profile_stage(stage, Store.create(tmp_path / "profile"), DatasetCache(), seconds=0.05)
     assert cost.macs == pytest.approx(spent, rel=0.02)
     assert cost.backward == pytest.approx(compute["backward_macs"], rel=0.02)
     assert not cost.error

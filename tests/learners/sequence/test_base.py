@@ -34,7 +34,7 @@ STEPS = 4
 FEW = SearchSpace(lr=(3e-3, 1e-3), weight_decay=(1e-4,), dropout=(0.0,), adjacent=(0.1,), epochs=2, batch=20)
 
 
-def lessons(n: int = 60) -> list[tuple[np.ndarray, np.ndarray]]:
+def labeled_steps(n: int = 60) -> list[tuple[np.ndarray, np.ndarray]]:
     """Bright bands on noise, a little brighter and lower at each step; the last step turns the labels round."""
     made = []
     for k in range(STEPS):
@@ -59,7 +59,7 @@ def prepared(
 
 def trained_learner(learner: PlannedLearner, **settings: Any) -> PlannedLearner:
     learner = prepared(learner, **settings)
-    for x, y in lessons():
+    for x, y in labeled_steps():
         learner.learn(x, y)
     learner.finish()
     return learner
@@ -202,7 +202,7 @@ def test_a_beam_keeps_several_models() -> None:
 
 
 def same_answers(one: PlannedLearner, other: PlannedLearner) -> bool:
-    x = lessons(90)[-1][0]
+    x = labeled_steps(90)[-1][0]
     return bool(np.array_equal(one.predict(x).scores, other.predict(x).scores))
 
 
@@ -297,7 +297,7 @@ def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
 )
 def test_other_combinations_train_and_answer(make: Any) -> None:
     learner = trained_learner(make(), selection=replace(FEW, lr=(1e-2,), epochs=3), width=8)
-    x, _ = lessons(90)[-1]
+    x, _ = labeled_steps(90)[-1]
     assert np.isfinite(np.asarray(learner.predict(x).scores)).all()
     best = max(row["score"] for row in learner.fit_table() if row["valid"] == str(STEPS - 1))
     assert best > 0.34  # three classes, and all bands are plain to see
@@ -319,7 +319,7 @@ def test_what_an_engine_hands_over_changes_nothing(make: Any) -> None:
     alone = trained_learner(make())
     helped = prepared(make())
     helped.set_fit_lookup(lambda key, whole: dict(alone.outcomes[key]) if not whole or _whole(alone, key) else None)
-    for x, y in lessons():
+    for x, y in labeled_steps():
         helped.learn(x, y)
     helped.finish()
     assert same_answers(alone, helped)
@@ -376,7 +376,7 @@ def test_joint_models_are_as_far_apart_as_their_tie_allows(tie: float, closest: 
     learner = prepared(JointTraining(), selection=selection, width=2)
     (fit_spec,) = learner.plan(STEPS).fits
     network = learner.initial_network(fit_spec)
-    shown = {t: StepData.of(x, y) for t, (x, y) in enumerate(lessons())}
+    shown = {t: StepData.of(x, y) for t, (x, y) in enumerate(labeled_steps())}
     FitRun(fit_spec, network, {}, shown, TASK, selection, Seed(1)).run()
     with torch.no_grad():
         pairs = [(a, b) for step in range(1, STEPS) for a, b in network.adjacent_pairs(step)]

@@ -1,4 +1,4 @@
-"""A small BART: losses and work by hand, words from the first lesson, methods that never heard of texts."""
+"""A small BART: losses and work by hand, words from the first training round, methods that do not know of texts."""
 
 import os
 import subprocess

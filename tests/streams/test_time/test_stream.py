@@ -221,7 +221,7 @@ def test_ahead_forgets_the_steps_that_were_shown():
 
 
 class Noting:
-    """Steps that are files in a folder, written by whoever makes them."""
+    """Steps that leave a file in a folder when they are made."""
 
     def __init__(self, folder, seconds=0.0):
         self.folder, self.seconds = folder, seconds

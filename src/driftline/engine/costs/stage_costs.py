@@ -39,7 +39,7 @@ class StageCosts:
     groups: dict[str, str]
     """The group of each stage, by its key; stages of negligible cost have none."""
     start: float = 0.0
-    """Seconds until a worker is ready, and has done for the first time what it does only once."""
+    """Seconds until a worker is ready, with the work that it does only once."""
     reading: dict[tuple[str, str], float] = field(default_factory=dict)
     """Seconds to read each dataset."""
     known: int = 0
