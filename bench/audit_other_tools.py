@@ -160,12 +160,12 @@ TOOLS: dict[str, Callable[[str, int], Row]] = {"evidently": ask_evidently, "nann
 
 def audited(rows: list[Row]) -> str:
     """Return what the audit says: the share of each finding among the tables."""
-    heard = []
+    alerts = []
     for key in ("aged", "miscalibrated", "unordered", "harder", "easier"):
         share = np.mean([row[key] == "True" for row in rows])
         if share:
-            heard.append(f"{key} {share:.2f}")
-    return ", ".join(heard) or "nothing"
+            alerts.append(f"{key} {share:.2f}")
+    return ", ".join(alerts) or "nothing"
 
 
 def summary(found: list[Row], ours: list[Row]) -> str:

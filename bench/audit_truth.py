@@ -36,7 +36,7 @@ FULL = ("no drift", "no drift, boosting", "abrupt at a boundary", "gradual", "se
 
 
 def run(name: str, repeat: int) -> Row:
-    """Audit one table and return what was said, with the truth."""
+    """Audit one table and return the findings, with the truth."""
     import driftline
 
     frame, truth = make_table(name, repeat)
@@ -48,7 +48,7 @@ def run(name: str, repeat: int) -> Row:
     return {
         "kind": name,
         "repeat": repeat,
-        **said(truth, result.verdict, result.sizes[0], len(result.data.periods)),
+        **compare(truth, result.verdict, result.sizes[0], len(result.data.periods)),
         "recommended": chosen.policy,
         "gain": chosen.gained.value,
         "gain_low": chosen.gained.low,
@@ -77,12 +77,12 @@ def run_tests(name: str, repeat: int) -> Row:
     matrix = assemble(table, halves, [metric], losses)
     sizes = measure_sizes(metric, matrix.scores[metric.name], matrix.baselines[metric.name])
     verdict = judge(matrix, metric, sizes.above.low > 0, table.seed.child("tests"))
-    heard = said(truth, verdict, sizes, len(table.names))
+    findings = compare(truth, verdict, sizes, len(table.names))
     policies = dict.fromkeys(("recommended", "gain", "gain_low", "behind", "behind_low"))
-    return {"kind": name, "repeat": repeat, **heard, **policies, "cpu_seconds": time.process_time() - began}
+    return {"kind": name, "repeat": repeat, **findings, **policies, "cpu_seconds": time.process_time() - began}
 
 
-def said(truth: Truth, verdict: Verdict, sizes: Sizes, periods: int) -> Row:
+def compare(truth: Truth, verdict: Verdict, sizes: Sizes, periods: int) -> Row:
     """Return verdict, shape, date and TAS."""
     shape, order, tas = verdict.shape, verdict.recalibrated.order, sizes.tas
     right = shape is not None and shape.kind == truth.shape and truth.cycle in (None, shape.cycle)

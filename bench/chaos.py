@@ -48,8 +48,8 @@ def traces(store: Path) -> int:
 
 
 def workers(driver: int) -> list[int]:
-    told = subprocess.run(["pgrep", "-P", str(driver)], capture_output=True, text=True).stdout
-    return [int(line) for line in told.split()]
+    children = subprocess.run(["pgrep", "-P", str(driver)], capture_output=True, text=True).stdout
+    return [int(line) for line in children.split()]
 
 
 def start(recipe: Path, store: Path) -> subprocess.Popen[bytes]:

@@ -139,8 +139,8 @@ def snow(image: np.ndarray, p: dict[str, float]) -> np.ndarray:
     layer[layer < p["thresh"]] = 0
     smeared = shifted_sum(scaled(layer), p["mb_radius"], p["mb_sigma"], np.random.uniform(-135, -45))
     layer = np.uint8(np.clip(smeared, 0, 255))[..., None] / 255.0
-    grey = cv2.cvtColor(x, cv2.COLOR_RGB2GRAY)[..., None]
-    x = p["blend"] * x + (1 - p["blend"]) * np.maximum(x, grey * 1.5 + 0.5)
+    gray = cv2.cvtColor(x, cv2.COLOR_RGB2GRAY)[..., None]
+    x = p["blend"] * x + (1 - p["blend"]) * np.maximum(x, gray * 1.5 + 0.5)
     return scaled(x + layer + np.rot90(layer, 2))
 
 

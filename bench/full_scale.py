@@ -3,9 +3,10 @@
 python bench/full_scale.py [NAME ...] [--benchmarks NAMES] [--seconds 20] [--formula] [--json | --write [--again]]
 
 Full recipes are profiled on synthetic data, which takes minutes each, and small ones (`*.cpu.yaml`) whose data are here
-are forecast as by `driftline plan`. Full recipes of test-time, and with `--formula` all full ones, are estimated by the
-formulas of `estimate_costs.py`. `--write` stores each forecast with the recipes as soon as it is made, where `driftline
-recipes` reads it, and leaves out recipes that have one: a run that was interrupted goes on. `--again` replaces them.
+are forecast as by `driftline plan`. Recipes of test-time whose data are not here, and with `--formula` all, are
+estimated by the formulas of `estimate_costs.py`. `--write` stores each forecast with the recipes as soon as it is made,
+where `driftline recipes` reads it, and leaves out recipes that have one: a run that was interrupted goes on. `--again`
+replaces them.
 """
 
 from __future__ import annotations
@@ -74,12 +75,12 @@ class Estimate:
 
 def estimate(name: str, seconds: float, formula: bool) -> Estimate | None:
     """Return the cost of a recipe after some seconds of profiling; None for a small one whose data are not here."""
-    about = recipes.describe(name)
-    if not name.endswith(".full"):
-        return _small(name, seconds) if about.present else None
+    about, small = recipes.describe(name), not name.endswith(".full")
     content = read_yaml(f"{recipes.PREFIX}{name}")
-    if formula or about.benchmark == "test-time":  # blank images would be answered without backward passes
-        return Estimate(*estimate_costs.estimate(content), "formula")
+    if formula or (about.benchmark == "test-time" and not (small and about.present)):
+        return Estimate(*estimate_costs.estimate(content), "formula")  # blank images would be answered without training
+    if small:
+        return _small(name, seconds) if about.present else None
     return Estimate.of(full(content, seconds))
 
 
@@ -161,7 +162,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="recipes, such as refinement/qa.full; by default all")
     parser.add_argument("--seconds", type=float, default=20.0, help="of profiling per recipe")
     parser.add_argument("--benchmarks", nargs="*", default=(), help="those to forecast; by default all")
-    parser.add_argument("--formula", action="store_true", help="estimate full recipes without profiling")
+    parser.add_argument("--formula", action="store_true", help="estimate without profiling")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--again", action="store_true", help="replace stored forecasts")

@@ -1,15 +1,15 @@
 """A long open-world stream under methods on frozen features, against plain implementations that go one by one.
 
 1,000 classes with heavy-tailed counts, floor(25000 / (25 + r)) for rank r, in random order; features are 512 numbers
-around one centre per class. Beside ours, on slices of the stream before, after and between rounds of ours:
+around one center per class. Beside ours, on slices of the stream before, after and between rounds of ours:
 
 - a plain learner one by one: the same method as one writes it down in torch, `predict` and `learn`, on the same loop,
   with labels through the same contract, the same passes counted and the same record on disk;
 - ours without its fast route, asked about one sample after the other;
 - a bare torch loop, which does none of that: it has all labels, counts nothing and keeps its answers in a list.
 
-What is printed for the whole stream is the rate of the slice; for exemplar tuning an epoch of a plain lesson is timed
-too, because training costs all the same. The allocator is fixed alike for all.
+What is printed for the whole stream is the rate of the slice; for exemplar tuning an epoch of a plain training round
+is timed too, because training costs all the same. The allocator is fixed alike for all.
 
     python bench/open_world.py [--samples 90000] [--slice 500] [--threads 1] [--only ncm] [--memory]
 """
@@ -90,7 +90,7 @@ class NoProbes:
 
 
 def network() -> torch.nn.Sequential:
-    """A network without hidden layers: it standardises its inputs, and these are the features."""
+    """A network without hidden layers: it standardizes its inputs, and these are the features."""
     made: torch.nn.Sequential = models.build("linear", (FEATURES,), CLASSES, Seed(0))
     return made
 
@@ -125,7 +125,7 @@ def record_of(learner: Any, stream: Any) -> np.ndarray:
 
 
 class PlainMeans(Learner):
-    """Nearest class mean, or exemplar tuning between lessons, as one writes it down: predict and learn."""
+    """Nearest class mean, or exemplar tuning between training rounds, as one writes it down: predict and learn."""
 
     def __init__(self, linear: bool) -> None:
         self.linear = linear
@@ -202,7 +202,7 @@ def timed(work: Callable[[], Any]) -> np.ndarray:
     return np.array([time.perf_counter() - began[0], time.process_time() - began[1]])
 
 
-def said(seconds: np.ndarray) -> str:
+def seconds_text(seconds: np.ndarray) -> str:
     return f"{seconds[0]:.1f} s, {seconds[1]:.1f} s of CPU time"
 
 
@@ -226,22 +226,22 @@ def compare(name: str, samples: int, few: int) -> None:
             seconds[what].append(timed(work))
     wall = np.median(fast, axis=0)
     limit, load = LIMITS[name], os.getloadavg()[0]
-    print(f"{name}: {samples} samples in {said(wall)} (limit for 90000: {limit} s); load {load:.1f}")
+    print(f"{name}: {samples} samples in {seconds_text(wall)} (limit for 90000: {limit} s); load {load:.1f}")
     right, same = answers[0] == stream.y, slow["a plain learner one by one"]() == answers[0][:few]
     print(f"  accuracy {right.mean():.3f}; {same.mean():.1%} of the first {few} answers are the plain one's")
     training = plain_training(stream, samples) if linear else np.zeros(2)
     for what, taken in seconds.items():
         whole = samples / few * np.median(taken, axis=0) + training
         ratio = whole / wall
-        print(f"  {what}: {said(whole)}; {ratio[0]:.1f} x wall-clock, {ratio[1]:.1f} x CPU time", flush=True)
+        print(f"  {what}: {seconds_text(whole)}; {ratio[0]:.1f} x wall-clock, {ratio[1]:.1f} x CPU time", flush=True)
 
 
 def plain_training(stream: Stream, samples: int) -> np.ndarray:
-    """What all lessons cost the plain way, from one epoch over the first samples."""
-    lessons, many = samples // EVERY, min(EVERY, samples)
-    passes = EPOCHS * EVERY * lessons * (lessons + 1) // 2
+    """What all training rounds cost the plain way, from one epoch over the first samples."""
+    rounds, many = samples // EVERY, min(EVERY, samples)
+    passes = EPOCHS * EVERY * rounds * (rounds + 1) // 2
     seconds = passes / many * timed(partial(plain_lesson, *stream.first(many)))
-    print(f"  plain training, {passes} sample passes: {said(seconds)}")
+    print(f"  plain training, {passes} sample passes: {seconds_text(seconds)}")
     return seconds
 
 
@@ -252,8 +252,8 @@ def peaks(name: str, samples: int, threads: int) -> None:
         settings = ["--only", name, "--samples", str(n), "--threads", str(threads)]
         command = [sys.executable, __file__, *settings, "--peak"]
         found[n] = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    said = ", ".join(f"{n} samples {kib / 1024:.0f} MiB" for n, kib in found.items())
-    print(f"{name}: peak memory {said}", flush=True)
+    memory = ", ".join(f"{n} samples {kib / 1024:.0f} MiB" for n, kib in found.items())
+    print(f"{name}: peak memory {memory}", flush=True)
 
 
 def main() -> None:

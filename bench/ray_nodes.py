@@ -43,8 +43,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--cpus", type=int, default=1, help="of each machine")
     given = parser.parse_args()
-    said = {"methods": ["frozen", "ncm", "er", "ft", "ewc"], "seeds": given.seeds, "benchmarks": WIDE}
-    outlined = matrix.plan_matrix(matrix.read({"matrix": said}), DatasetCache())
+    content = {"methods": ["frozen", "ncm", "er", "ft", "ewc"], "seeds": given.seeds, "benchmarks": WIDE}
+    outlined = matrix.plan_matrix(matrix.read({"matrix": content}), DatasetCache())
     work = merged(outlined.plans.values())
     os.environ.setdefault("RAY_worker_niceness", "0")  # else a busy machine starves them, and not the serial sweep
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})

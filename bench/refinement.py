@@ -41,7 +41,7 @@ def upstream_model(dataset: Dataset, layout: Scenario) -> Any:
 
 
 def seconds_per_episode(name: str, dataset: Dataset, layout: Scenario, model: Any) -> np.ndarray:
-    """Processor time of each episode: answering, learning and what is examined."""
+    """Processor time of each episode: answering, learning and evaluation."""
     learner: Learner = registry.get("method", name)(epochs=3)
     learner.prepare(model, dataset.task, layout.upstream)
     moments = [time.process_time()]
@@ -66,17 +66,17 @@ def main() -> None:
     layout = Refinement().build_scenario(dataset, options, Seed(0))
     model = upstream_model(dataset, layout)
     fifth = arguments.episodes // 5
-    examined = (np.arange(arguments.episodes) + 1) % options.period == 0
+    evaluated = (np.arange(arguments.episodes) + 1) % options.period == 0
     early, late = np.arange(arguments.episodes) < 2 * fifth, np.arange(arguments.episodes) >= 4 * fifth
     early &= np.arange(arguments.episodes) >= fifth  # by then a memory of errors holds more than the candidates
     print(f"{arguments.episodes} episodes, medians of the second and the last fifth, {SHOWN} labels per episode")
     for name in arguments.methods.split(","):
         took = seconds_per_episode(name, dataset, layout, copy.deepcopy(model))
-        plain = [float(np.median(took[part & ~examined])) for part in (early, late)]
-        exams = [float(np.median(took[part & examined])) for part in (early, late)]
+        plain = [float(np.median(took[part & ~evaluated])) for part in (early, late)]
+        probes = [float(np.median(took[part & evaluated])) for part in (early, late)]
         print(
             f"{name}: {1e3 * plain[0]:.1f} ms, then {1e3 * plain[1]:.1f} ms (x {plain[1] / plain[0]:.2f}); "
-            f"with an examination {1e3 * exams[0]:.1f} ms, then {1e3 * exams[1]:.1f} ms (x {exams[1] / exams[0]:.2f})",
+            f"with probes {1e3 * probes[0]:.1f} ms, then {1e3 * probes[1]:.1f} ms (x {probes[1] / probes[0]:.2f})",
             flush=True,
         )
 

@@ -1,6 +1,6 @@
 """The report over many runs: seconds, memory and size. The runs are made up, the page is not.
 
-Four settings of each of five datasets: examined over time, on a stream, at the end of a sequence, on queries; ten
+Four settings of each of five datasets: evaluated over time, on a stream, at the end of a sequence, on queries; ten
 methods each, and as many seeds as it takes. Run: `python bench/report.py [runs]`.
 """
 
@@ -89,13 +89,13 @@ def write(folder: Path, count: int) -> None:
     store, random = Store.create(folder), np.random.default_rng(0)
     for place, (benchmark, data, method, seed) in zip(range(count), _jobs(), strict=False):
         level = 0.4 + 0.03 * METHODS.index(method) + random.normal(0, 0.01)
-        rows, said = KINDS[benchmark](level, random)
+        rows, settings = KINDS[benchmark](level, random)
         run = store.run_folder(f"{place:08d}")
         run.mkdir(parents=True)
         frame = pd.DataFrame(rows, columns=COLUMNS).astype({"time": "string", "tau": "string"})
         frame.to_parquet(run / "scores.parquet", index=False)
         pd.DataFrame({"correct": np.ones(100)}).to_parquet(run / "answers.parquet", index=False)
-        write_card(run, Card.model_validate(_card(run.name, benchmark, data, method, seed, said)))
+        write_card(run, Card.model_validate(_card(run.name, benchmark, data, method, seed, settings)))
         write_checked(run / RUNTIME, {"seconds": 1.0, "finished": "2026-01-01T00:00:00+00:00"})
 
 
@@ -106,7 +106,7 @@ def _jobs() -> Iterator[tuple[str, str, str, int]]:
         seed += 1
 
 
-def _card(key: str, benchmark: str, data: str, method: str, seed: int, said: dict[str, Any]) -> dict[str, Any]:
+def _card(key: str, benchmark: str, data: str, method: str, seed: int, settings: dict[str, Any]) -> dict[str, Any]:
     registered = registry.get("benchmark", benchmark)
     usual = {"revealed": "labels", "label_delay_steps": 0, "labels_per_step": "all"}
     return {
@@ -114,7 +114,7 @@ def _card(key: str, benchmark: str, data: str, method: str, seed: int, said: dic
         "label": method,
         "run": {
             "benchmark": benchmark,
-            "options": said["options"],
+            "options": settings["options"],
             "data": {"name": data, "settings": {}},
             "model": {"name": "mlp", "settings": {"width": 64}},
             "method": {"name": method, "settings": {"lr": 0.001}},
@@ -124,7 +124,7 @@ def _card(key: str, benchmark: str, data: str, method: str, seed: int, said: dic
         "question": registered.question,
         "paper": registered.paper,
         "departures": list(registered.departures),
-        "protocol": {**usual, **said["protocol"]},
+        "protocol": {**usual, **settings["protocol"]},
         "metrics": {},
         "data": {"name": data, "fingerprint": "f0", "samples": 20_000, "notes": []},
         "compute": {"forward_macs": 10**9 * (1 + METHODS.index(method)), "backward_macs": 10**8 + seed},

@@ -184,9 +184,17 @@ def _profile_writer(choice: Choice) -> NetworkCost:
     import transformers
 
     true = choice.name == "seq2seq"
-    said: Mapping[str, int] = BART if true else SMALL_BART
-    half = {"layers": said["layers"], "attention_heads": said["heads"], "ffn_dim": (4 if true else 2) * said["width"]}
-    sizes: dict[str, Any] = {"vocab_size": said["vocab_size"], "d_model": said["width"], "attn_implementation": "eager"}
+    size: Mapping[str, int] = BART if true else SMALL_BART
+    half = {
+        "layers": size["layers"],
+        "attention_heads": size["heads"],
+        "ffn_dim": (4 if true else 2) * size["width"],
+    }
+    sizes: dict[str, Any] = {
+        "vocab_size": size["vocab_size"],
+        "d_model": size["width"],
+        "attn_implementation": "eager",
+    }
     sizes |= {f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in half.items()}
     if "t5" in str(choice.settings.get("weights")):
         base = transformers.T5Config(d_model=768, d_ff=3072, num_layers=12, num_heads=12, decoder_start_token_id=0)

@@ -22,7 +22,7 @@ from driftline.device import DeviceSettings, dropout, place, resolve, to_device,
 from driftline.engine.build import DatasetCache
 from driftline.engine.costs.forecast import _accelerators
 from driftline.engine.costs.profiler import profile_stage
-from driftline.engine.executors.base import StageFailed, attempt
+from driftline.engine.executors.base import StageFailed, run_stage
 from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import _one_worker_per_device, run
@@ -244,7 +244,7 @@ def test_out_of_memory_on_a_device_names_what_to_change(
     vars(stage).update(job=parse(spec).jobs("mlp")[0], key="k")
     context: Any = type("C", (), {"store": Store.create(tmp_path)})()
     with pytest.raises(StageFailed) as failed:
-        attempt(stage, context)
+        run_stage(stage, context)
     assert str(failed.value) == (
         "out of memory: CUDA out of memory. Tried to allocate 2.00 GiB. Use --set "
         f"{setting}, --set device.checkpoint_activations=true, --precision bfloat16 or a smaller network"

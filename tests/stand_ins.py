@@ -251,6 +251,7 @@ def timm() -> types.ModuleType:
 
     module: Any = types.ModuleType("timm")
     module.create_model = create_model
+    module.get_pretrained_cfg = lambda name: None
     module.data = types.SimpleNamespace(resolve_model_data_config=lambda model: {"mean": (0.5,) * 3, "std": (0.5,) * 3})
     return module  # type: ignore[no-any-return]
 

@@ -66,6 +66,25 @@ def test_explicit_any_stays_rare() -> None:
     assert lines < 300
 
 
+def test_functions_and_files_are_short() -> None:
+    """A function has at most 40 lines without its docstring, a file at most 320 with everything."""
+    long = []
+    for file in PACKAGE.rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and n_lines(node) > 40:
+                long.append(f"{file.relative_to(PACKAGE)}: {node.name} has {n_lines(node)} lines")
+        if file.name != "_registry_index.py" and text.count("\n") > 320:
+            long.append(f"{file.relative_to(PACKAGE)} has {text.count(chr(10))} lines")
+    assert long == []
+
+
+def n_lines(function: ast.FunctionDef) -> int:
+    """Return the lines of a function without its docstring."""
+    first, n = function.body[0], (function.end_lineno or 0) - function.lineno + 1
+    return n - ((first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(function) else 0)
+
+
 def test_the_loop_is_quoted_as_it_is() -> None:
     quoted = section("One loop").split("```python\n")[1].split("```")[0]
     source = (PACKAGE / "loop.py").read_text(encoding="utf-8")

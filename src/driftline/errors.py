@@ -11,6 +11,15 @@ class UserError(Exception):
     """Something the user gave cannot be used. The message says what, why, and what to do instead."""
 
 
+class RequirementError(UserError):
+    """A method needs something that the benchmark, the data or the model does not have."""
+
+    def __init__(self, needs: str, message: str) -> None:
+        super().__init__(message)
+        self.needs = needs
+        """What is missing, in a few words, such as "a network"."""
+
+
 class DiskError(UserError):
     """The disk cannot be written to; the sweep stops."""
 

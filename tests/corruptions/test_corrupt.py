@@ -111,8 +111,8 @@ def test_what_grows_with_severity_grows_at_every_level(name: str, photos: np.nda
     [
         (np.zeros((1, 64, 64, 3)), "not float64"),
         ([1, 2], "not list"),
-        (np.zeros((1, 64, 64), np.uint8), "repeat a grey channel"),
-        (np.zeros((1, 64, 64, 1), np.uint8), "repeat a grey channel"),
+        (np.zeros((1, 64, 64), np.uint8), "repeat a gray channel"),
+        (np.zeros((1, 64, 64, 1), np.uint8), "repeat a gray channel"),
         (np.zeros((1, 64, 64, 4), np.uint8), "shape"),
         (np.zeros((1, 31, 64, 3), np.uint8), "32 pixels or more"),
     ],

@@ -162,7 +162,7 @@ def test_made_up_textures_look_like_the_photographs_in_numbers(index: int) -> No
 
 
 def written(folder: Path, **other: np.ndarray) -> Path:
-    """A folder with pictures of the right names, sizes and mean colours."""
+    """A folder with pictures of the right names, sizes and mean colors."""
     for name, known in frost.TEXTURES.items():
         picture = np.full((known.height, known.width, 3), known.mean[::-1], np.uint8)
         cv2.imwrite(str(folder / name), other.get(name.split(".")[0], picture))
@@ -197,7 +197,7 @@ def test_a_folder_that_is_not_that_of_imagenet_c_is_refused(tmp_path: Path, capf
     assert capfd.readouterr().err == ""  # OpenCV says nothing of its own
     for name, picture, reason in (
         ("frost4", np.zeros((300, 500, 3), np.uint8), "is 300 x 500 pixels and not 350 x 527"),
-        ("frost5", np.zeros((495, 660, 3), np.uint8), r"the mean colour \(0, 0, 0\) and not \(112, 123, 135\)"),
+        ("frost5", np.zeros((495, 660, 3), np.uint8), r"the mean color \(0, 0, 0\) and not \(112, 123, 135\)"),
         ("frost3", np.full((315, 560, 3), (215, 205, 202), np.uint8), r"frost2\.png and frost3\.png in .* differ"),
     ):
         folder = tmp_path / name

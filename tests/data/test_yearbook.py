@@ -171,7 +171,7 @@ def year_of(images, labels):
         (year_of(np.full((1, 32, 32), 255.0), [0]), "not all from 0 to 1"),
         (year_of(np.full((1, 32, 32), np.nan), [0]), "not all from 0 to 1"),
         (year_of(np.full((1, 32, 32), -1), [0]), "not all from 0 to 255"),
-        (year_of(np.random.default_rng(0).random((1, 32, 32, 3)), [0]), "colours"),
+        (year_of(np.random.default_rng(0).random((1, 32, 32, 3)), [0]), "colors"),
         (year_of([["text"]], [0]), "images of shape"),
     ],
 )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import pickle
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -145,10 +146,17 @@ def test_hostile_and_broken_files_raise_and_run_nothing(tmp_path: Path, monkeypa
         path.write_bytes(content)
         with pytest.raises(DamagedFile, match="it cannot be read"):
             serialization.load(path)
-    for other, reason in ((tmp_path, "it cannot be read"), (tmp_path / "none", "it is missing")):
-        with pytest.raises(DamagedFile, match=reason):
-            serialization.load(other)
     assert not (tmp_path / "exploded").exists()
+
+
+def test_a_pipe_a_folder_and_a_missing_file_are_damage(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    Thread(target=(tmp_path / "pipe").write_bytes, args=(b"1",), daemon=True).start()  # waits for a reader
+    for read in (serialization.load, serialization.load_metadata, serialization.verify):
+        for name, reason in (("pipe", "it is not a file"), (".", "it is not a file"), ("none", "it is missing")):
+            with pytest.raises(DamagedFile, match=reason):
+                read(tmp_path / name)
+    assert (tmp_path / "pipe").read_bytes() == b"1", "nothing read the pipe before"
 
 
 @pytest.mark.parametrize("metadata", [None, {"other": ""}, {"tree": "{}"}], ids=["none", "no tree", "no checksums"])

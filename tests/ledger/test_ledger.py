@@ -58,14 +58,14 @@ VALUES = {"low": [0.1, 0.12, 0.11], "high": [0.5, 0.53, 0.51], "near": [0.51, 0.
         ("high > low", 0.0, "holds"),
         ("low < high", 0.0, "holds"),
         ("low > high", 0.0, "does not hold"),
-        ("wild > low", 0.0, "cannot be told"),
+        ("wild > low", 0.0, "undecided"),
         ("high > low", 0.3, "holds"),
         ("high > low", 0.6, "does not hold"),
         ("low < high", 0.6, "does not hold"),
         ("high > 0.4", 0.0, "holds"),
         ("near = high", 0.05, "holds"),
         ("low = high", 0.05, "does not hold"),
-        ("wild = high", 0.05, "cannot be told"),
+        ("wild = high", 0.05, "undecided"),
     ],
 )
 def test_a_finding_is_decided_by_its_paired_test(tmp_path: Path, test: str, margin: float, decision: str) -> None:
@@ -74,14 +74,14 @@ def test_a_finding_is_decided_by_its_paired_test(tmp_path: Path, test: str, marg
 
 def test_two_seeds_decide_nothing(tmp_path: Path) -> None:
     results = make_result(tmp_path, {"low": [0.1, 0.101], "high": [0.9, 0.901]})
-    assert decisions(one_item("high > low"), results) == ["cannot be told"]
+    assert decisions(one_item("high > low"), results) == ["undecided"]
 
 
 def test_the_tests_of_an_item_are_corrected_together(tmp_path: Path) -> None:
     """p = .03 alone; with a second test of the same table it is .06."""
     results = make_result(tmp_path, {"a": [0.0, 0.0, 0.0], "b": [0.012, 0.02, 0.025], "c": [-0.2, 0.2, 0.01]})
     assert decisions(one_item("b > a"), results) == ["holds"]
-    assert decisions(one_item("b > a", "c > a"), results) == ["cannot be told", "cannot be told"]
+    assert decisions(one_item("b > a", "c > a"), results) == ["undecided", "undecided"]
 
 
 def test_an_unknown_method_of_a_test_is_refused(tmp_path: Path) -> None:

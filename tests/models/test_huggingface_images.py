@@ -11,7 +11,10 @@ import torch
 
 from driftline import models
 from driftline.errors import UserError
+from driftline.io.locate import ENV_VARIABLE
 from driftline.seeds import Seed
+from driftline.spec.files import files_of
+from driftline.spec.settings import Choice
 
 transformers = pytest.importorskip("transformers")
 
@@ -64,3 +67,15 @@ def test_refusals(folder: Path, tmp_path: Path) -> None:
         models.build("huggingface-images", (64, 64, 3), 5, weights=str(folder))
     with pytest.raises(UserError, match=r"there is no model\.safetensors in"):
         build(tmp_path, 5)
+
+
+def test_a_folder_is_found_by_its_name_in_the_data_folder_and_is_part_of_the_key(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tiny-vit").symlink_to(folder)
+    (tmp_path / "keep").mkdir()  # called as a setting, and no network
+    monkeypatch.setenv(ENV_VARIABLE, str(tmp_path))
+    model = models.build("huggingface-images", (32, 32, 3), 5, weights="tiny-vit")
+    assert model.loaded_weights.initialized == []
+    choice = Choice(name="huggingface-images", settings={"weights": "tiny-vit", "head": "keep"})
+    assert files_of("digits", [choice], {}) == {"tiny-vit": tmp_path / "tiny-vit"}

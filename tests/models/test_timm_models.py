@@ -23,15 +23,18 @@ SMALL = {"shape": (32, 32, 3), "outputs": 4}
 def fake_timm(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timm with one network, that expects a mean and a deviation of 0.5."""
 
-    def create_model(name: str, pretrained: bool, num_classes: int) -> nn.Module:
+    def create_model(name: str, pretrained: bool, num_classes: int, img_size: int = 224) -> nn.Module:
         if name != "tiny_vit":
             raise RuntimeError(f"Unknown model ({name})")
         model: Any = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(3), nn.Linear(3, num_classes))
         model.pretrained_cfg = {"num_classes": 4}
+        model.img_size = img_size
         return model
 
     timm: Any = types.ModuleType("timm")
     timm.create_model = create_model
+    known = types.SimpleNamespace(fixed_input_size=True, input_size=(3, 224, 224))
+    timm.get_pretrained_cfg = {"tiny_vit": known}.get
     timm.data = types.SimpleNamespace(resolve_model_data_config=lambda model: {"mean": (0.5,) * 3, "std": (0.5,) * 3})
     monkeypatch.setitem(sys.modules, "timm", timm)
 
@@ -46,6 +49,12 @@ def test_a_network_of_timm_comes_with_its_own_mean_and_deviation() -> None:
     schema = settings_model("model", "timm:tiny_vit")
     assert schema is not None
     assert list(schema.model_fields) == ["weights", "head"]
+
+
+@pytest.mark.usefixtures("fake_timm")
+@pytest.mark.parametrize("side", [32, 224])
+def test_a_network_for_images_of_one_size_is_built_for_the_size_of_the_data(side: int) -> None:
+    assert models.build("timm:tiny_vit", (side, side, 3), 4).network.img_size == side
 
 
 @pytest.mark.usefixtures("fake_timm")
@@ -146,3 +155,13 @@ def test_clip_names_are_converted(timm: Any, tmp_path: Path) -> None:
     model = models.build(f"timm:{name}", (224, 224, 3), 4, weights=str(tmp_path / "clip.bin"), head="new")
     assert all(torch.equal(model.network.state_dict()[key], value) for key, value in given.items())
     assert model.standardize.mean[0].item() == pytest.approx(0.48145466)
+
+
+def test_position_embeddings_are_resized_to_small_images(timm: Any, tmp_path: Path) -> None:
+    name = "vit_tiny_patch16_224"
+    given = blocks(timm, name)
+    torch.save(given, tmp_path / "vit.pth")
+    model = models.build(f"timm:{name}", (64, 64, 3), 4, weights=str(tmp_path / "vit.pth"), head="new")
+    assert model(torch.rand(2, 3, 64, 64)).shape == (2, 4)
+    assert model.network.pos_embed.shape[1] == 1 + 4 * 4
+    assert torch.equal(model.network.state_dict()["blocks.0.attn.qkv.weight"], given["blocks.0.attn.qkv.weight"])

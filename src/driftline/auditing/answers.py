@@ -107,7 +107,7 @@ def _log_quality(log: LogQuality) -> str:
         )
     else:
         text += f"No trend or step is significant ({p_value(log.course.p)}). "
-    text += "Without new models to compare with, an aged model cannot be told from harder data. "
+    text += "Without new models to compare with, an aged model and harder data look the same. "
     return text + _baseline(log.baseline, log.above, metric)
 
 
@@ -156,22 +156,22 @@ def shift_answer(shift: Shift | None, labels: LabelShift, data: DataSummary, har
     texts = [] if shift is None else _inputs(shift, harmless)
     if shift is None:
         texts.append("There are no feature columns, so nothing is known about the inputs.")
-    texts.append(_distribution("Labels", "share", labels.labels, data))
+    texts.append(_distribution("Labels", labels.labels))
     if labels.predictions is not None:
-        texts.append(_distribution("Predictions of the first model", "share", labels.predictions, data))
+        texts.append(_distribution("Predictions of the first model", labels.predictions))
     within = labels.within_classes
     if labels.labels.significant and within is not None and not within.significant:
         texts.append(f"Within classes its scores stay alike ({p_value(within.p)}): the inputs per class did not move.")
     return Answer("What changed?", " ".join([*(f"Warning: {w}." for w in data.warnings), *texts]))
 
 
-def _distribution(what: str, noun: str, shift: DistributionShift, data: DataSummary) -> str:
+def _distribution(what: str, shift: DistributionShift) -> str:
     if not shift.significant:
         return f"{what}: no significant shift ({p_value(shift.p)})."
     if shift.moved is None:
         return f"{what}: the mean moved from {shift.first:.4g} to {shift.last:.4g} ({p_value(shift.p)})."
     return (
-        f"{what}: the {noun} of '{shift.moved}' moved from {100 * shift.first:.1f}% to {100 * shift.last:.1f}% "
+        f"{what}: the share of '{shift.moved}' moved from {100 * shift.first:.1f}% to {100 * shift.last:.1f}% "
         f"({p_value(shift.p)})."
     )
 

@@ -16,7 +16,6 @@ from driftline.models.tabular import EncodedEstimator
 from driftline.types import Samples
 
 MAX_ROWS = 20_000  # of each fit
-RELATION = 3.0  # z above which the relation changed
 PERIOD = "driftline period"  # name of the additional column
 
 

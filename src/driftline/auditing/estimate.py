@@ -5,10 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from driftline.metrics.confidence import Interval, percentile_interval
-
 DRAWS = 500  # bootstrap resamples behind each interval
 
 
@@ -22,26 +18,6 @@ class Estimate:
     n: int | None = None
     unit: str | None = None
 
-    @staticmethod
-    def from_interval(
-        value: float | np.ndarray, interval: Interval, n: int | None = None, unit: str | None = None
-    ) -> Estimate:
-        """Return an estimate with this interval."""
-        low, high = interval
-        return Estimate(float(value), float(low), float(high), n if n is None else int(n), unit)
-
-    @staticmethod
-    def from_draws(
-        value: float | np.ndarray, draws: np.ndarray, n: int | None = None, unit: str | None = None
-    ) -> Estimate:
-        """Return an estimate whose interval is the middle 95 % of bootstrap draws."""
-        return Estimate.from_interval(value, percentile_interval(draws), n, unit)
-
     @property
     def is_known(self) -> bool:
         return math.isfinite(self.value)
-
-    @property
-    def is_positive(self) -> bool:
-        """Whether the interval lies above zero."""
-        return self.low > 0

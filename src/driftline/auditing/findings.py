@@ -10,10 +10,14 @@ import numpy as np
 from driftline.auditing.change_date import ChangeDate
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.metric import Metric
+from driftline.auditing.shape import Shape
 from driftline.auditing.sizes import Sizes
 from driftline.auditing.verdict import MIN_PERIODS, Verdict
 
 FEW_PERIODS = 12
+
+
+RELATION_Z = 3.0  # z of the period's help above which the relation changed
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,11 @@ class Ageing:
     @property
     def metric(self) -> Metric:
         return self.sizes.metric
+
+    @property
+    def only_inputs_changed(self) -> bool:
+        """Whether models age because inputs are new to them, with no change of the relation at equal inputs."""
+        return self.cause_z is not None and self.cause_z <= RELATION_Z
 
     def age(self, periods: float) -> str:
         """Return a number of matrix periods in the page's unit."""
@@ -109,8 +118,7 @@ def findings(ageing: Ageing) -> list[str]:
         sentences = _nothing(ageing)
     if not ageing.has_probabilities and (verdict.aged or verdict.unordered):
         sentences.append(
-            "The model gives no probabilities, so a moved base rate or more noise cannot be told from a changed "
-            "relation."
+            "The model gives no probabilities, so a moved base rate or more noise looks the same as a changed relation."
         )
     return [*sentences, *_difficulty(ageing)]
 
@@ -119,50 +127,55 @@ def _aged(ageing: Ageing) -> list[str]:
     verdict, sizes, metric = ageing.verdict, ageing.sizes, ageing.metric
     shape, p = verdict.shape, p_value(max(_order_p(verdict), verdict.recalibrated.difference))
     assert shape is not None
-    if ageing.cause_z is not None and ageing.cause_z <= 3:
+    if ageing.only_inputs_changed:
         return [
             f"The model ages ({p}): older models lose {amount(metric, sizes.staleness)} because later inputs are new "
             "to them; at equal inputs no change was found. Rows that cover these inputs help, whenever they were "
             "collected."
         ]
-    if shape.kind == "abrupt":
-        sentences = [
-            f"The model ages: {'on' if isinstance(date.at, np.datetime64) else 'at'} {date_text(date)} the relation "
-            f"between inputs and target changed ({p}). Since then an older model loses {amount(metric, loss)}."
-            for date, loss in zip(verdict.dates, ageing.loss_since, strict=True)
-        ]
-    elif shape.kind == "temporary":
-        begin, end = (date_text(date) for date in verdict.dates)
-        sentences = [
-            f"The relation between inputs and target changed for a time, from {begin} until {end}, and then returned "
-            f"({p}). Meanwhile an older model lost {amount(metric, ageing.loss_since[0])}."
-        ]
-    elif shape.kind == "gradual":
-        assert shape.start is not None
-        assert shape.end is not None
-        sentences = [
-            f"The model ages: the relation between inputs and target changes gradually, from "
-            f"{ageing.periods[shape.start]} to {ageing.periods[shape.end]} ({p}). A model loses "
-            f"{amount(metric, _per_unit(ageing))} per {ageing.unit.removesuffix('s')} of age."
-        ]
-    elif shape.kind == "recurring":
-        assert shape.cycle is not None
-        sentences = [
-            f"The relation between inputs and target changes in a cycle of {ageing.age(shape.cycle)} ({p}). Old models "
-            "are not outdated, they are out of season: train on the same season, or give the model the season as an "
-            "input."
-        ]
-    else:
-        sentences = [
-            f"The model ages: the relation between inputs and target changes over time ({p}), but the shape cannot be "
-            f"told from {len(ageing.periods)} periods."
-        ]
+    sentences = _changes(ageing, shape, p)
     if shape.further is not None:
         sentences.append(_further(ageing))
     if sizes.staleness.low <= 0:
         most = metric.difference(max(sizes.staleness.high, 0))
         sentences.append(f"It changes measurably, but costs less than {most}.")
     return sentences
+
+
+def _changes(ageing: Ageing, shape: Shape, p: str) -> list[str]:
+    """Return how the relation between inputs and target changed over time."""
+    metric, dates = ageing.metric, ageing.verdict.dates
+    if shape.kind == "abrupt":
+        return [
+            f"The model ages: {'on' if isinstance(date.at, np.datetime64) else 'at'} {date_text(date)} the relation "
+            f"between inputs and target changed ({p}). Since then an older model loses {amount(metric, loss)}."
+            for date, loss in zip(dates, ageing.loss_since, strict=True)
+        ]
+    if shape.kind == "temporary":
+        begin, end = (date_text(date) for date in dates)
+        return [
+            f"The relation between inputs and target changed for a time, from {begin} until {end}, and then returned "
+            f"({p}). Meanwhile an older model lost {amount(metric, ageing.loss_since[0])}."
+        ]
+    if shape.kind == "gradual":
+        assert shape.start is not None
+        assert shape.end is not None
+        return [
+            f"The model ages: the relation between inputs and target changes gradually, from "
+            f"{ageing.periods[shape.start]} to {ageing.periods[shape.end]} ({p}). A model loses "
+            f"{amount(metric, _per_unit(ageing))} per {ageing.unit.removesuffix('s')} of age."
+        ]
+    if shape.kind == "recurring":
+        assert shape.cycle is not None
+        return [
+            f"The relation between inputs and target changes in a cycle of {ageing.age(shape.cycle)} ({p}). Old models "
+            "are not outdated, they are out of season: train on the same season, or give the model the season as an "
+            "input."
+        ]
+    return [
+        f"The model ages: the relation between inputs and target changes over time ({p}), but "
+        f"{len(ageing.periods)} periods do not show in which shape."
+    ]
 
 
 def _per_unit(ageing: Ageing) -> Estimate:
@@ -216,7 +229,7 @@ def _unordered(ageing: Ageing) -> list[str]:
             "look at the model."
         ]
         if verdict.odd.index == len(ageing.periods) - 1:
-            sentences.append("If this is a change, it is too recent to be told from a single odd period.")
+            sentences.append("If this is a change, it is too recent to distinguish from a single odd period.")
         return sentences
     return [
         f"Periods differ, but not in the order of time ({p_value(verdict.recalibrated.difference)}): a model of the "

@@ -123,52 +123,71 @@ def read_frame(
     times are written.
     """
     name, table = as_pandas(source, dialect)
-    if task not in ("auto", "classes", "number"):
-        raise unknown_name("task", task, ["auto", "classes", "number"])
     shares = split_names(probability, [str(column) for column in getattr(table, "columns", ())])
-    named = [time, target, *(column for column in (prediction, label_time) if column is not None)]
-    named += [column for column, _ in shares]
+    logged_columns = [*([] if prediction is None else [prediction]), *(column for column, _ in shares)]
+    named = [time, target, *([] if label_time is None else [label_time]), *logged_columns]
     table = tables.with_index(table, [*named, *(features or [])])
     used = [c for c in table.columns if c not in named] if features is None else list(features)
-    _check_columns(table, name, named, used, needed=prediction is None and not shares)
+    _check_columns(table, name, named, used, needed=not logged_columns)
     if label_time in used:
-        raise UserError(
-            f"label time column '{label_time}' cannot be a feature: it is not known when a row is predicted"
-        )
-    labeled = np.flatnonzero(table[target].notna().to_numpy())
-    if len(labeled) < MIN_ROWS:
-        raise UserError(f"{name} has {len(labeled)} rows with a '{target}', and an audit needs at least {MIN_ROWS}")
+        raise UserError(f"label time column '{label_time}' cannot be a feature: it is not known at prediction time")
+    labeled = _labeled_rows(table[target], name)
     kinds = dict(columns or {})
     when, time_notes = parse_times(table[time].iloc[labeled], kinds.pop(time, "auto"), date_format)
     order = np.argsort(when, kind="stable")
     rows = labeled[order]
     _check_kinds(kinds, named)
-    truth = to_typed(table[target].iloc[rows])
-    y, kind = tables.parse_target(truth, task)
-    labels = _labels(truth, y, kind)
+    y, kind, labels = _parse_target(table[target].iloc[rows], task)
     inputs, described = prepare(table[used], kinds, rows[: n_earliest(len(rows), MIN_JUDGED_ROWS)])
-    logged = None if prediction is None else _class_indices(table[prediction].iloc[rows], labels)
-    shared, share_notes = None, list[str]()
-    if shares:
-        shared, share_notes = parse_probabilities(table.iloc[rows], shares, labels, logged)
-        logged = shared.argmax(axis=1) if logged is None else logged
-    known, label_notes = None if label_delay is None else delayed(when[order], label_delay), list[str]()
-    if label_time is not None:
-        known, label_notes = _label_times(table[label_time].iloc[rows], when[order], time, date_format)
-    notes = [*time_notes, *label_notes, *share_notes, *column_notes(described)]
-    if missing := len(table) - len(labeled):
-        notes.insert(0, f"{missing:,} rows have no '{target}' yet and are left out")
+    logged, shared, share_notes = _logged_answers(table.iloc[rows], prediction, shares, labels)
+    known, label_notes = _label_times(table.iloc[rows], when[order], time, label_time, label_delay, date_format)
+    notes = [*_unlabeled_note(table[target]), *time_notes, *label_notes, *share_notes, *column_notes(described)]
     samples = Samples(x=rows, y=y, id=rows, time=when[order], known=known)
-    roles = (name, time, target, prediction)
-    late = (label_time, label_delay)
-    read = Frame(*roles, table, inputs, described, samples, kind, labels, logged, tuple(notes), *late)
+    content = (table, inputs, described, samples, kind, labels, logged, tuple(notes))
+    read = Frame(name, time, target, prediction, *content, label_time, label_delay)
     return replace(read, logged_probabilities=shared, rows=len(rows), date_format=date_format)
 
 
+def _labeled_rows(target: pd.Series, name: str) -> np.ndarray:
+    """Return the rows with a target; raise an error if they are too few for an audit."""
+    rows = np.flatnonzero(target.notna().to_numpy())
+    if len(rows) < MIN_ROWS:
+        raise UserError(f"{name} has {len(rows)} rows with a '{target.name}', and an audit needs at least {MIN_ROWS}")
+    return rows
+
+
+def _parse_target(column: pd.Series, task: str) -> tuple[np.ndarray, Task, np.ndarray | None]:
+    """Return class indices or numbers, their task, and the own values of classes."""
+    if task not in ("auto", "classes", "number"):
+        raise unknown_name("task", task, ["auto", "classes", "number"])
+    truth = to_typed(column)
+    y, kind = tables.parse_target(truth, task)
+    return y, kind, _labels(truth, y, kind)
+
+
+def _unlabeled_note(target: pd.Series) -> list[str]:
+    missing = int(target.isna().sum())
+    return [f"{missing:,} rows have no '{target.name}' yet and are left out"] if missing else []
+
+
+def _logged_answers(
+    rows: pd.DataFrame, prediction: str | None, shares: Sequence[tuple[str, str | None]], labels: np.ndarray | None
+) -> tuple[np.ndarray | None, np.ndarray | None, list[str]]:
+    """Return logged predictions as class indices or numbers, logged probabilities by class, and notes."""
+    logged = None if prediction is None else _class_indices(rows[prediction], labels)
+    if not shares:
+        return logged, None, []
+    probabilities, notes = parse_probabilities(rows, shares, labels, logged)
+    return (probabilities.argmax(axis=1) if logged is None else logged), probabilities, notes
+
+
 def _label_times(
-    column: pd.Series, when: np.ndarray, time: str, date_format: str | None
-) -> tuple[np.ndarray, list[str]]:
+    rows: pd.DataFrame, when: np.ndarray, time: str, label_time: str | None, delay: str | None, date_format: str | None
+) -> tuple[np.ndarray | None, list[str]]:
     """Return when labels became known, and notes; refuse labels that were known on a day before their rows."""
+    if label_time is None:
+        return (None if delay is None else delayed(when, delay)), []
+    column = rows[label_time]
     known, notes = parse_label_times(column, when, date_format)
     early = np.flatnonzero(known < (when.astype("datetime64[D]") if when.dtype.kind == "M" else when))
     if len(early):

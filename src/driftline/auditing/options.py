@@ -48,7 +48,7 @@ class AuditOptions:
     time: Annotated[str, Flag("The time column.")]
     target: Annotated[str, Flag("The column to predict.")]
     model: Annotated[Any, Flag(f"Name of a model, or module:factory. [default: {DEFAULT_MODEL}]", str | None)] = None
-    predictions: Annotated[str | None, Flag("A column of logged predictions to audit instead of a model.")] = None
+    predictions: Annotated[str | None, Flag("A column of logged predictions, in place of a model.")] = None
     probability: Annotated[
         str | Sequence[str],
         Flag(

@@ -21,7 +21,7 @@ Tone = Literal["act", "keep", "unclear"]
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One row of the verdict: what it is about, the answer, and what belongs to it."""
+    """One row of the verdict: its topic, the answer, and details."""
 
     label: str
     answer: str
@@ -119,7 +119,7 @@ def _change(ageing: Ageing, names: PeriodNames) -> str:
     verdict, relation = ageing.verdict, "The relation between inputs and target"
     shape, dates = verdict.shape, [_on(date.at) for date in verdict.dates]
     assert shape is not None
-    if ageing.cause_z is not None and ageing.cause_z <= 3:
+    if ageing.only_inputs_changed:
         return "Later inputs are new to older models, which fall behind."
     if shape.kind == "abrupt":
         times = f"{len(dates)} times, last" if len(dates) > 1 else ""

@@ -45,7 +45,7 @@ def count_text(number: int) -> str:
 
 
 def period_text(name: str) -> str:
-    """Return the name of a period as it is said.
+    """Return the name of a period in words.
 
     >>> period_text("1996-05"), period_text("2024-Q1"), period_text("2024-05-07"), period_text("rows 1-300")
     ('May 1996', 'Q1 2024', '7 May 2024', 'rows 1-300')

@@ -22,7 +22,7 @@ from driftline.auditing.findings import Ageing
 from driftline.auditing.horizons import age_curve, drift_horizon, stability_horizon
 from driftline.auditing.label_shift import LabelShift, measure_label_shift
 from driftline.auditing.log_quality import logged_answers, measure_log
-from driftline.auditing.matrix import LossMatrix, assemble, evaluate, split_halves
+from driftline.auditing.matrix import Halves, LossMatrix, assemble, evaluate, split_halves
 from driftline.auditing.metric import Metric
 from driftline.auditing.options import OnProgress
 from driftline.auditing.policies import TrainingNoise, compare_policies, gain_parts
@@ -71,15 +71,7 @@ class Work:
         table, metric = self.table, self.metrics[0]
         table.new_model()  # raise an error about the model before any work is done
         halves, plans = split_halves(table), schedules(table)
-        matrix_tasks = [
-            Task(
-                ("evaluate", half, t),
-                f"model of {name}, evaluated in all periods",
-                partial(evaluate, table, halves, self.metrics, half, t),
-            )
-            for half in (0, 1)
-            for t, name in enumerate(halves.names)
-        ]
+        matrix_tasks = self._matrix_tasks(halves)
         self.compute([*self._alarm_tasks(), *matrix_tasks, *self._training_tasks(plans), *self._shift_tasks()])
         matrix = assemble(table, halves, self.metrics, [self.done[task.key] for task in matrix_tasks])
         sizes = tuple(measure_sizes(m, matrix.scores[m.name], matrix.baselines[m.name]) for m in self.metrics)
@@ -112,6 +104,17 @@ class Work:
             detectors=score_detectors(replays, policies, changed, table.first_replayed),
             skipped=_skipped(table, self.quick),
         )
+
+    def _matrix_tasks(self, halves: Halves) -> list[Task]:
+        return [
+            Task(
+                ("evaluate", half, t),
+                f"model of {name}, evaluated in all periods",
+                partial(evaluate, self.table, halves, self.metrics, half, t),
+            )
+            for half in (0, 1)
+            for t, name in enumerate(halves.names)
+        ]
 
     def audit_log(self, provenance: Provenance) -> AuditResult:
         """Audit logged predictions."""
@@ -286,7 +289,7 @@ def _skipped(table: AuditTable, quick: bool = False) -> tuple[str, ...]:
         )
     if table.is_log:
         notes.append(
-            "A log of predictions has no model to retrain, so nothing is said about ageing and no policy is replayed"
+            "A log of predictions has no model to retrain, so ageing is not measured and no policy is replayed"
         )
     if find_spec("river") is None:
         notes.append('Drift detectors of river were not run: pip install "driftline[river]"')

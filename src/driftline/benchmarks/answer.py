@@ -103,7 +103,7 @@ class Plane:
 
 @dataclass(frozen=True)
 class AlongStream:
-    """Chart: a metric along the stream, the best method against the baseline, others in grey."""
+    """Chart: a metric along the stream, the best method against the baseline, others in gray."""
 
     metric: str
 

@@ -216,6 +216,11 @@ class Benchmark(ABC):
     def build_scenario(self, dataset: Dataset, options: Any, seed: Seed) -> Scenario:
         """Choose stream, probes and upstream data."""
 
+    @classmethod
+    def shown_shape(cls, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of an input as the stream shows it, given its shape in the dataset."""
+        return shape
+
     def calibration(self, dataset: Dataset, options: Any, seed: Seed) -> Calibration:
         """Return what is measured if these options need a calibration."""
         raise NotImplementedError

@@ -13,7 +13,7 @@ import signal
 import sys
 import traceback
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -86,6 +86,7 @@ def main() -> NoReturn:
     _use_utf8()
     _print_log()
     try:
+        _check_arguments()
         code = app(prog_name="driftline", standalone_mode=False)
     except UserError as error:
         echo(f"driftline: {error}", err=True)
@@ -101,13 +102,34 @@ def main() -> NoReturn:
         sys.exit(2)
     except Exception as error:
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error found by the parser
-            error.show()
+            _print_usage_error(error)
             sys.exit(error.exit_code)
         _exit_with_traceback()
     if code == INTERRUPTED_EXIT_CODE:  # the parser may have turned Ctrl-C into this code already
         resumes = sys.argv[1:2] in (["run"], ["quickstart"], ["audit"])
         echo(f"interrupted{': the same command resumes where this one stopped' if resumes else ''}", err=True)
     sys.exit(code or 0)
+
+
+def _check_arguments() -> None:
+    """Refuse arguments that are not text in the system's encoding: no record or page could name such a file."""
+    for argument in sys.argv[1:]:
+        if any("\udc80" <= letter <= "\udcff" for letter in argument):
+            name = argument.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            encoding = sys.getfilesystemencoding()
+            raise UserError(
+                f"{shorten(name)} is not text in the encoding {encoding}: set PYTHONUTF8=1, or rename the file"
+            )
+
+
+def _print_usage_error(error: Any) -> None:
+    """Print one sentence, or the help of a command that was given nothing."""
+    message = error.format_message()
+    if message.startswith("Usage:"):
+        error.show()
+        return
+    command = error.ctx.command_path if error.ctx else "driftline"
+    echo(f"driftline: {message.rstrip('.')}. See `{command} -h`", err=True)
 
 
 def _exit_with_traceback() -> NoReturn:

@@ -24,4 +24,4 @@ def frost_source(folder: Path | str | None = None) -> str:
     from driftline.corruptions.frost import textures_hash, textures_in
 
     pixels = textures_hash(textures_in(resolve(folder)))
-    return f"photographs of ImageNet-C, checked by name, size, colour and the equality of frost2 and frost3; {pixels}"
+    return f"photographs of ImageNet-C, checked by name, size, color and the equality of frost2 and frost3; {pixels}"

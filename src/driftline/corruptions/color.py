@@ -1,4 +1,4 @@
-"""Changes of colour: brightness, contrast and saturation. Each pixel is changed by itself, so tables do the work."""
+"""Changes of color: brightness, contrast and saturation. Each pixel is changed by itself, so tables do the work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftline.jit import cached_njit
 
 
 def brightness(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.ndarray:
-    """Add dV to the value V of HSV, the largest channel: all channels grow by V' / V, and black becomes grey."""
+    """Add dV to the value V of HSV, the largest channel: all channels grow by V' / V, and black becomes gray."""
     out = np.empty_like(images)
     _by_largest(images.reshape(-1, 3), out.reshape(-1, 3), _brightened(parameters["dV"]))
     return out
@@ -62,7 +62,7 @@ def _towards_mean(images: np.ndarray, out: np.ndarray, factor: float) -> None:
 
 
 def saturate(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.ndarray:
-    """Make the saturation S of HSV into factor * S + offset. Grey has hue 0: an offset turns it reddish."""
+    """Make the saturation S of HSV into factor * S + offset. Gray has hue 0: an offset turns it reddish."""
     out = np.empty_like(images)
     _saturate(images.reshape(-1, 3), out.reshape(-1, 3), parameters["factor"], parameters["offset"])
     return out

@@ -82,7 +82,7 @@ def _check(images: np.ndarray, severity: float) -> None:
         kind = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
         raise UserError(f"corruptions are defined on bytes from 0 to 255: give a numpy array of uint8, not {kind}")
     if images.ndim != 4 or images.shape[3] != 3:
-        hint = "; repeat a grey channel three times" if images.ndim == 3 or images.shape[-1:] == (1,) else ""
+        hint = "; repeat a gray channel three times" if images.ndim == 3 or images.shape[-1:] == (1,) else ""
         raise UserError(f"images have the shape (n, height, width, 3), and these are {images.shape}{hint}")
     if min(images.shape[1:3]) < MIN_SIDE:
         raise UserError(

@@ -1,6 +1,6 @@
 """Defocus blur: a disk, smoothed a little, with the flaws of the original.
 
-The kernel is not what it was meant to be, and is kept: the smoothing mirrors what leaves its frame, so that disks that
+The kernel has a defect, which is kept: the smoothing mirrors what leaves its frame, so that disks that
 touch the frame sum to more than 1 (1.013 at radius 8); and a frame of even side moves the image by half a pixel.
 """
 
@@ -44,7 +44,7 @@ def mirrored(index: np.ndarray, length: int) -> np.ndarray:
 
 def disk(radius: float) -> np.ndarray:
     """Return the disk before smoothing: 1 inside, 0 outside."""
-    # Beyond the usual frame the grid starts at -radius, whole or not: 8.5 gives 18 points, and no centre.
+    # Beyond the usual frame the grid starts at -radius, whole or not: 8.5 gives 18 points, and no center.
     line = np.arange(-FRAME, FRAME + 1) if radius <= FRAME else np.arange(-radius, radius + 1)
     return (line[:, None] ** 2 + line**2 <= radius**2).astype(float)
 
@@ -69,13 +69,13 @@ def kernel_of(radius: float, sigma: float) -> np.ndarray:
 class _Plan(NamedTuple):
     """How to correlate with a kernel: by its distinct rows, each as a change of the one before, and a last smoothing.
 
-    Neighbouring rows of a disk differ at their ends only, so that far fewer products are needed. The taps of all
+    Neighboring rows of a disk differ at their ends only, so that far fewer products are needed. The taps of all
     changes lie one behind another, in fours; `starts` says where each begins.
     """
 
     before: int  # how far the kernel reaches to the left and up
     behind: int
-    smoothing: np.ndarray  # weights of a neighbour and of the pixel itself
+    smoothing: np.ndarray  # weights of a neighbor and of the pixel itself
     of_row: np.ndarray  # which of the distinct rows each row is
     starts: np.ndarray
     taps: np.ndarray
@@ -134,7 +134,7 @@ def _smooth(total: np.ndarray, out: np.ndarray, side: float, middle: float) -> N
         above, own, below, target = total[y], total[y + 1], total[y + 2], out[y]
         for x in range(len(line)):
             line[x] = side * (above[x] + below[x]) + middle * own[x]
-        left, centre, right = line, line[CHANNELS:], line[2 * CHANNELS :]
+        left, center, right = line, line[CHANNELS:], line[2 * CHANNELS :]
         for x in range(len(target)):
-            value = side * (left[x] + right[x]) + middle * centre[x] + ROUNDING_GUARD
+            value = side * (left[x] + right[x]) + middle * center[x] + ROUNDING_GUARD
             target[x] = np.uint8(min(value, np.float32(255)))

@@ -40,9 +40,9 @@ def elastic(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.
 
 def affine_map(shape: tuple[int, int], moved: np.ndarray) -> np.ndarray:
     """Return the affine map that moves three corners of the central square by the given pixels (x, y)."""
-    centre = np.array([shape[1] // 2, shape[0] // 2], np.float32)
+    center = np.array([shape[1] // 2, shape[0] // 2], np.float32)
     reach = min(shape) // 3
-    corners = centre + np.array([[reach, reach], [reach, -reach], [-reach, -reach]], np.float32)
+    corners = center + np.array([[reach, reach], [reach, -reach], [-reach, -reach]], np.float32)
     return np.asarray(cv2.getAffineTransform(corners, corners + moved.astype(np.float32)))
 
 

@@ -1,9 +1,9 @@
 """Frost: a photograph of frost laid over the image, or, if there is none, a texture that is made up.
 
 The six photographs of ImageNet-C have no stated origin and are not shipped. To use them, name their folder; the
-check is by name, by size in pixels, by mean colour (CCC re-encodes the JPEGs among them, so that their bytes differ),
+check is by name, by size in pixels, by mean color (CCC re-encodes the JPEGs among them, so that their bytes differ),
 and by frost2 and frost3 being the same picture, as they are in the original. A hash of the pixels goes to the card.
-Without them the textures are made up, with the colours, spread and spectra of the photographs: results with these are
+Without them the textures are made up, with the colors, spread and spectra of the photographs: results with these are
 not comparable with the paper, and `frost_source` says so.
 """
 
@@ -44,7 +44,7 @@ TEXTURES = {
     "frost5.jpg": Texture(495, 660, (112, 123, 135), (44, 43, 42), -1.8),
 }
 """The sixth photograph, frost6.jpg, is never drawn; the second is drawn twice as often, since the third is the same."""
-COLOR_TOLERANCE = 3  # levels by which a mean colour may be off
+COLOR_TOLERANCE = 3  # levels by which a mean color may be off
 
 
 def frost(images: np.ndarray, keys: np.ndarray, parameters: Parameters, folder: Path | None = None) -> np.ndarray:
@@ -99,7 +99,7 @@ def textures_in(folder: Path) -> list[np.ndarray]:
             raise UserError(f"cannot read {file}: expected a whole picture")
         mean = texture.mean(axis=(0, 1))[::-1].round().astype(int)
         if np.abs(mean - known.mean).max() > COLOR_TOLERANCE:
-            raise UserError(f"{file} has the mean colour {tuple(mean.tolist())} and not {known.mean}: another picture")
+            raise UserError(f"{file} has the mean color {tuple(mean.tolist())} and not {known.mean}: another picture")
         found.append(np.ascontiguousarray(texture[..., ::-1]))
     if not np.array_equal(found[1], found[2]):
         raise UserError(f"frost2.png and frost3.png in {folder} differ; those of ImageNet-C are the same picture")

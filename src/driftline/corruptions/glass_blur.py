@@ -1,6 +1,6 @@
-"""Glass blur: pixels that change places with neighbours, between two Gaussian blurs.
+"""Glass blur: pixels that change places with neighbors, between two Gaussian blurs.
 
-They were meant to change places. In the original the exchange is written on views of one array, so that the neighbour
+They were meant to change places. In the original the exchange is written on views of one array, so that the neighbor
 is copied and stays where it is; offsets lie in [-d, d), so that the image creeps by half a pixel. Both are kept.
 """
 

@@ -55,7 +55,7 @@ def directions(keys: np.ndarray, least: float, most: float) -> np.ndarray:
 
 
 def blur_along_line(image: np.ndarray, out: np.ndarray, weights: np.ndarray, angle: float) -> None:
-    """Blur one image of bytes, grey or in colour, into another."""
+    """Blur one image of bytes, gray or in color, into another."""
     across, down = offsets(len(weights), angle)
     left, top = max(0, -int(across.min())), max(0, -int(down.min()))
     right, bottom = max(0, int(across.max())), max(0, int(down.max()))

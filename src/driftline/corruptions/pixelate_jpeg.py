@@ -32,7 +32,7 @@ def shrunk_side(side: int, scale: float) -> int:
 
 
 def jpeg(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.ndarray:
-    """Store as JPEG, with colours at half the resolution, and read again."""
+    """Store as JPEG, with colors at half the resolution, and read again."""
     quality = rounded_quality(parameters["quality"])
     out = np.empty_like(images)
     for image, target in zip(images, out, strict=True):

@@ -32,8 +32,8 @@ def flakes(key: np.uint64, shape: tuple[int, int], parameters: Parameters) -> np
     drawn = standard_normals(seen[0] * seen[1], *stream_words(key, 1))
     field = np.zeros(shape, np.float32)
     top, left = ((side - part) // 2 for side, part in zip(shape, seen, strict=True))
-    centre = drawn.reshape(seen) * np.float32(parameters["scale"]) + np.float32(parameters["loc"])
-    field[top : top + seen[0], left : left + seen[1]] = centre
+    center = drawn.reshape(seen) * np.float32(parameters["scale"]) + np.float32(parameters["loc"])
+    field[top : top + seen[0], left : left + seen[1]] = center
     return field
 
 
@@ -71,8 +71,8 @@ def _add_snow(image: np.ndarray, layer: np.ndarray, out: np.ndarray, blend: np.f
         line, target, above, below = image[y], out[y], layer[y], layer[height - 1 - y]
         for x in range(width):
             red, green, blue = np.float32(line[x, 0]), np.float32(line[x, 1]), np.float32(line[x, 2])
-            grey = np.float32(0.299) * red + np.float32(0.587) * green + np.float32(0.114) * blue
-            pale = np.float32(1.5) * grey + np.float32(127.5)
+            gray = np.float32(0.299) * red + np.float32(0.587) * green + np.float32(0.114) * blue
+            pale = np.float32(1.5) * gray + np.float32(127.5)
             fallen = np.float32(above[x]) + np.float32(below[width - 1 - x]) + ROUNDING_GUARD
             target[x, 0] = np.uint8(min(blend * red + rest * max(red, pale) + fallen, white))
             target[x, 1] = np.uint8(min(blend * green + rest * max(green, pale) + fallen, white))

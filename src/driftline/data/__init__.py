@@ -13,6 +13,7 @@ from driftline.io.locate import (
     locate_user_path,
     using_data_folder,
     weights_file,
+    weights_folder,
 )
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "using_data_folder",
     "validate",
     "weights_file",
+    "weights_folder",
 ]

@@ -1,7 +1,7 @@
-"""Handwritten digits as small colour pictures: what corruptions are made for, and no download.
+"""Handwritten digits as small color pictures: what corruptions are made for, and no download.
 
 The 1,797 digits that scikit-learn carries (Alpaydin & Kaynak, "Optical Recognition of Handwritten Digits", UCI 1998),
-enlarged from 8 to 32 pixels; each is written in dark ink on light paper, in colours drawn for it. They have no time.
+enlarged from 8 to 32 pixels; each is written in dark ink on light paper, in colors drawn for it. They have no time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def color_digits(
     test: int = 797,  # number of images in the test set
     seed: int = 0,  # seed of the random choices; the same data for every run
 ) -> Dataset:
-    """Digits of 32 x 32 pixels in colour, `test` of them kept as a test set; an id is the place in scikit-learn's file.
+    """Digits of 32 x 32 pixels in color, `test` of them kept as a test set; an id is the place in scikit-learn's file.
 
     >>> data = color_digits()
     >>> data.samples.x.shape, int(data.test.sum())
@@ -42,14 +42,14 @@ def color_digits(
     n = len(labels)
     if not 1 <= test < n:
         raise UserError(f"color-digits: test={test}, but it must be from 1 to {n - 1}: some are needed to train on")
-    root = Seed(seed).child("colour-digits")
+    root = Seed(seed).child("colour-digits")  # part of the random stream; never rename
     written = _enlarged()
     ink, paper = (
         root.child(name).numpy().integers(*span, (n, 1, 1, 3)) for name, span in (("ink", INK), ("paper", PAPER))
     )
     x = np.rint(paper + (ink - paper) * written).astype(np.uint8)
     samples = Samples(x=x, y=labels.astype(np.int64), time=np.zeros(n, np.int64))
-    note = "scikit-learn's digits, enlarged, in made-up colours"
+    note = "scikit-learn's digits, enlarged, in made-up colors"
     task = Classification(tuple("0123456789"))
     held_out = root.child("test").numpy().permutation(n) < test
     return Dataset("color-digits", samples, task, (note,), model="conv-2", test=held_out)

@@ -3,7 +3,7 @@
 A folder holds one folder per label, and the date is in the name of each file (option `pattern`). A table is a CSV
 file with a row per picture and columns for its file, its label and its time; files are looked for beside the table, or
 in the folder `folder` there, such as `train` for iWildCam's `metadata.csv` (Koh et al., "WILDS", ICML 2021).
-Pictures are squeezed to a square of `size` pixels when they are needed, in colour unless `gray`.
+Pictures are squeezed to a square of `size` pixels when they are needed, in color unless `gray`.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def _gray(images: object) -> np.ndarray:
     images = np.asarray(images)
     if images.ndim == 4 and images.shape[3] in (1, 3):
         if (images != images[..., :1]).any():
-            raise ValueError("colours, where gray was expected")
+            raise ValueError("colors, where gray was expected")
         images = images[..., 0]
     if images.shape[1:] != (SIZE, SIZE):
         raise ValueError(f"images of shape {images.shape[1:]}")

@@ -108,12 +108,22 @@ def _check_label_times(job: Job, benchmark: Benchmark) -> None:
 
 def build_model(job: Job, dataset: Dataset) -> Network:
     """Return the model as initialized for the job's seed."""
-    return initial_model(job.model, dataset, Seed(job.seed))
+    return initial_model(job.model, dataset, Seed(job.seed), shown_shape(job, dataset))
 
 
-def initial_model(choice: Choice, dataset: Dataset, seed: Seed) -> Network:
-    """Return a model with as many inputs and outputs as the dataset needs."""
-    shape = tuple(getattr(dataset.samples.x, "shape", (0,))[1:])  # a text has none
+def shown_shape(job: Job, dataset: Dataset) -> tuple[int, ...]:
+    """Return the shape of an input as the job's benchmark shows it; a text has none."""
+    shape: tuple[int, ...] = registry.get("benchmark", job.benchmark).shown_shape(_input_shape(dataset))
+    return shape
+
+
+def _input_shape(dataset: Dataset) -> tuple[int, ...]:
+    return tuple(getattr(dataset.samples.x, "shape", (0,))[1:])
+
+
+def initial_model(choice: Choice, dataset: Dataset, seed: Seed, shape: tuple[int, ...] | None = None) -> Network:
+    """Return a model with as many inputs and outputs as the dataset needs, for inputs of its shape or of another."""
+    shape = _input_shape(dataset) if shape is None else shape
     settings = dict(choice.settings)
     if models.needs_published_answers(choice.name) and dataset.published_answers is not None:
         settings["published_answers"] = (dataset.samples.x, dataset.published_answers)

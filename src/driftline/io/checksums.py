@@ -15,7 +15,7 @@ CHECKSUM_FIELD = "checksum"
 
 def file_hash(path: Path) -> str:
     """Return the SHA-256 of a file's content; raise DamagedFile if it cannot be read."""
-    _check_regular(path)
+    check_regular(path)
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -30,7 +30,7 @@ def write_checked(path: Path, content: dict[str, Any]) -> None:
 
 def read_checked(path: Path) -> dict[str, Any]:
     """Read a JSON object that `write_checked` wrote; raise DamagedFile if it is not what was written."""
-    _check_regular(path)
+    check_regular(path)
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
         expected = content.pop(CHECKSUM_FIELD)
@@ -43,8 +43,8 @@ def read_checked(path: Path) -> dict[str, Any]:
     return content
 
 
-def _check_regular(path: Path) -> None:
-    """Refuse a folder, and a pipe or a device, which could wait for ever."""
+def check_regular(path: Path) -> None:
+    """Raise DamagedFile for what is missing or a folder, and for a pipe or a device, which could wait for ever."""
     if not path.is_file():
         raise DamagedFile(path, "it is not a file" if path.exists() else "it is missing")
 

@@ -12,6 +12,7 @@ from driftline.io.user_files import resolve
 
 ENV_VARIABLE = "DRIFTLINE_DATA"
 """The environment variable that names the data folder."""
+CONFIG = "config.json"
 PATH_HINT = "Give a path: --set data.path=..."
 
 
@@ -47,6 +48,16 @@ def weights_file(name: str) -> Path | None:
     path = resolve(name)
     places = [path, *(folder / part / path for folder in data_folders() for part in ("weights", "."))]
     return next((place for place in places if os.path.isfile(place)), None)  # False for a name that is too long
+
+
+def weights_folder(name: str) -> Path | None:
+    """Return the folder itself, or the one of this name in a data folder or in `weights` there, with a `config.json`.
+
+    So has every network of Hugging Face. None if there is no such folder.
+    """
+    path = resolve(name)
+    places = (folder / part / path for folder in data_folders() for part in ("weights", "."))
+    return path if os.path.isdir(path) else next((one for one in places if os.path.isfile(one / CONFIG)), None)
 
 
 def locate(folders: Sequence[Path], names: Sequence[str], dataset: str, advice: str) -> Path:

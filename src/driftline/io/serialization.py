@@ -24,6 +24,7 @@ from safetensors.numpy import save as to_safetensors
 from driftline.device import to_device
 from driftline.errors import DamagedFile
 from driftline.io.atomic import write_bytes
+from driftline.io.checksums import check_regular
 from driftline.lazy_rows import LazyRows, RowSource
 from driftline.seeds import Seed
 
@@ -89,10 +90,9 @@ def _checksum(tree: str, arrays: Mapping[str, np.ndarray]) -> str:
 @contextmanager
 def _damage_errors(path: Path) -> Iterator[None]:
     """Turn what a broken file raises into DamagedFile."""
+    check_regular(path)
     try:
         yield
-    except FileNotFoundError:
-        raise DamagedFile(path, "it is missing") from None
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
         raise DamagedFile(path, "it cannot be read") from error
 

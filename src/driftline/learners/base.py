@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from driftline.errors import UserError
+from driftline.errors import RequirementError, UserError
 from driftline.io import serialization
 from driftline.learners.settings import check_settings
 from driftline.reveal import LabelFeed, RevealedLabels
@@ -93,7 +93,7 @@ class Learner:
         """Refuse a model that this method cannot work with."""
         name, adapter = type(self).__name__, as_model(model)
         if self.requires == "network" and not adapter.is_network:
-            raise UserError(f"{name} needs a network, and {model} is not one")
+            raise RequirementError("a network", f"{name} needs a network, and {model} is not one")
         if self.requires == "partial-fit" and not adapter.supports_partial_fit:
             raise UserError(f"{name} continues training, and {model} cannot: use a model with partial_fit, or erm")
 

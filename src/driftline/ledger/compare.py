@@ -22,7 +22,7 @@ from driftline.report.analysis.aggregate import ALPHA, ANY, paired_differences
 from driftline.report.analysis.estimates import Estimate, bounds, estimates_by_method, is_share
 
 Results = Mapping[str, Result]
-Decision = Literal["holds", "does not hold", "cannot be told"]
+Decision = Literal["holds", "does not hold", "undecided"]
 MIN_SEEDS = 3  # for a paired t-test
 TEST = re.compile(r"^(.+) ([<>=]) (.+)$")
 SIGN = {">": 1.0, "<": -1.0, "=": 0.0}
@@ -75,7 +75,7 @@ class Decided:
         found = {test.decision for test in self.tests}
         if "does not hold" in found:
             return "does not hold"
-        return "holds" if found == {"holds"} else "cannot be told"
+        return "holds" if found == {"holds"} else "undecided"
 
 
 def is_known_share(metric: str) -> bool:
@@ -120,13 +120,13 @@ def decide(item: Item, results: Results) -> list[Decided]:
 def _decision(test: str, difference: Difference, p: float, margin: float) -> Decision:
     sign = SIGN[_parse(test)[1]]
     if difference.n < MIN_SEEDS or math.isnan(difference.low):
-        return "cannot be told"
+        return "undecided"
     if sign == 0:
         if -margin <= difference.low and difference.high <= margin:
             return "holds"
-        return "does not hold" if difference.low > margin or difference.high < -margin else "cannot be told"
+        return "does not hold" if difference.low > margin or difference.high < -margin else "undecided"
     if p > ALPHA:
-        return "cannot be told"
+        return "undecided"
     return "holds" if sign * difference.value > margin else "does not hold"
 
 

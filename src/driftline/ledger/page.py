@@ -14,7 +14,7 @@ from driftline.ledger.compare import Decided, Decision, Pair, Results, decide, p
 from driftline.report.format import NONE, count_of, count_range, format_interval, format_value
 from driftline.report.tables.markdown import escape
 
-DECISIONS: tuple[Decision, ...] = ("holds", "does not hold", "cannot be told")
+DECISIONS: tuple[Decision, ...] = ("holds", "does not hold", "undecided")
 NOT_RUN = "not run"
 WITHOUT = (NOT_RUN, "not feasible", "nothing to run")
 PICTURE = "ledger.svg"
@@ -30,7 +30,7 @@ this page from the committed [results](../results/README.md) and from the publis
   examples if there is one seed), then the difference. **n** is the smallest sample size of a seed. Shares are
   in percent. Published numbers are the papers' own and not targets.
 - A **finding** is decided by paired differences over seeds: it *holds* if every test is significant on the
-  paper's side, *does not hold* if one is significant on the other side, and otherwise *cannot be told* at
+  paper's side, *does not hold* if one is significant on the other side, and otherwise *undecided* at
   this scale. p-values are Holm-corrected for all tests of a table, at 5 %; fewer than three seeds decide
   nothing. A margin is stated with the test.
 - **Scale**: *{SCALES["own"]}*; *{SCALES["smaller"]}*; or *{SCALES["substitute"]}*, where only the order of methods can

@@ -32,7 +32,7 @@ class Metric:
     paper: str
     example: Callable[[np.random.Generator], JsonObject]
     bounds: tuple[float, float] | None = None
-    """Smallest and largest possible value, if both are known; a search uses them to stop early."""
+    """Smallest and largest possible value, if known. Intervals end there, and a search uses them to stop early."""
     title: str = ""
     """Its name in tables and figures; by default its registered name, with spaces for hyphens."""
 

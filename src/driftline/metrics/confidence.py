@@ -174,10 +174,10 @@ def t_interval_over_seeds(values: ArrayLike, level: float = 0.95) -> Interval:
     known = ~np.isnan(values)
     k = known.sum(axis=0)
     enough = np.maximum(k, 2)
-    centre = np.where(known, values, 0).sum(axis=0) / enough
-    spread = np.sqrt((np.where(known, values - centre, 0) ** 2).sum(axis=0) / (enough - 1))
+    center = np.where(known, values, 0).sum(axis=0) / enough
+    spread = np.sqrt((np.where(known, values - center, 0) ** 2).sum(axis=0) / (enough - 1))
     half = special.stdtrit(enough - 1, (1 + level) / 2) * spread / np.sqrt(enough)
-    return Interval(*(np.where(k >= 2, end, np.nan)[()] for end in (centre - half, centre + half)))
+    return Interval(*(np.where(k >= 2, end, np.nan)[()] for end in (center - half, center + half)))
 
 
 def wilson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Interval:

@@ -185,8 +185,8 @@ def error_change_by_feature(
     varied = s2 / n - (s / n) ** 2
     variance = (np.where(varied > 0, varied, np.maximum(mean * (1 - mean), 1e-12)) / n).sum(axis=0)
     change = s[1] / n[1] - s[0] / n[0]
-    centre = (change / variance).sum() / (1 / variance).sum()
+    center = (change / variance).sum() / (1 / variance).sum()
     share = n[1] / n[1].sum()
-    spread = np.sqrt(max(0.0, float((share * ((change - centre) ** 2 - variance)).sum())))
-    p = float(special.chdtrc(len(change) - 1, float(((change - centre) ** 2 / variance).sum())))
+    spread = np.sqrt(max(0.0, float((share * ((change - center) ** 2 - variance)).sum())))
+    p = float(special.chdtrc(len(change) - 1, float(((change - center) ** 2 / variance).sum())))
     return ErrorChange(spread, p, int(np.flatnonzero(use)[change.argmax()]))

@@ -2,7 +2,7 @@
 
 Methods that met the same seed met the same stream, so they are compared by their differences, seed by seed. The test
 is Student's t: with the three to five seeds that people can afford, an exact sign-flip test cannot reach 5%, however
-plain the difference (the least p of n pairs is 2 / 2^n). It stands beside the t test as a check without a normal curve.
+plain the difference (the least p of n pairs is 2 / 2^n). It complements the t-test, and assumes no normal distribution.
 Comparing all methods with the one that came out best favours that one a little; Holm's correction does not undo this.
 """
 

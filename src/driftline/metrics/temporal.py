@@ -218,13 +218,16 @@ def period_answers(probes: pd.DataFrame, names: Sequence[str]) -> list[PeriodAns
     return columns
 
 
-def _variant(name: str, formula: str, compute: Callable[..., object], **settings: object) -> None:
-    metric(name, formula=formula, better="higher", unit="share", paper=PAPER, example=example_maker(**settings))(
+UNCLIPPED = (0.0, np.inf)
+
+
+def _variant(name: str, formula: str, compute: Callable[..., object], bounds: tuple[float, float] | None) -> None:
+    metric(name, formula=formula, better="higher", unit="share", paper=PAPER, example=example_maker(), bounds=bounds)(
         compute
     )
 
 
-_variant("ttr-unclipped", "g(t,tau) = A[t,tau] / A[tau,tau]", fix(transfer_ratio, clip=False))
+_variant("ttr-unclipped", "g(t,tau) = A[t,tau] / A[tau,tau]", fix(transfer_ratio, clip=False), UNCLIPPED)
 _VARIANTS: tuple[tuple[str, Clipping, str], ...] = (
     ("tas-unclipped", "none", "mean_k A[t,t+k] / mean_k A[t+k,t+k]"),
     ("tas-elementwise", "elementwise", "mean_k min(A[t,t+k], A[t+k,t+k]) / mean_k A[t+k,t+k]"),
@@ -232,4 +235,9 @@ _VARIANTS: tuple[tuple[str, Clipping, str], ...] = (
     ("tas-raw-transfer", "raw-transfer", "mean_k (A[t,t+k] / A[t+k,t+k])"),
 )
 for _name, _clipping, _formula in _VARIANTS:
-    _variant(_name, f"TAS(t) = {_formula}", fix(adaptation_score, clipping=_clipping))
+    _variant(
+        _name,
+        f"TAS(t) = {_formula}",
+        fix(adaptation_score, clipping=_clipping),
+        UNCLIPPED if _clipping in ("none", "raw-transfer") else None,
+    )

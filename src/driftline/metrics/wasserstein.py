@@ -88,8 +88,8 @@ def principal_components(
     from sklearn.decomposition import PCA
 
     stacked = np.concatenate([_rows(x) for x in steps])
-    centre = stacked.mean(axis=0)
-    stacked -= centre  # before the covariance is formed, which would lose digits otherwise
+    center = stacked.mean(axis=0)
+    stacked -= center  # before the covariance is formed, which would lose digits otherwise
     # Both solvers are exact and deterministic; each is the fast one on its side.
     solver = "covariance_eigh" if len(stacked) >= stacked.shape[1] else "full"
     pca = PCA(min(components, *stacked.shape), svd_solver=solver).fit(stacked)
@@ -97,7 +97,7 @@ def principal_components(
     kept = min(int(np.searchsorted(explained, variance)) + 1, len(explained))
     ends = np.cumsum([np.shape(x)[0] for x in steps])[:-1]
     made = np.split(pca.transform(stacked)[:, :kept], ends)
-    return ReducedImages(made, pca.transform(_rows(final) - centre)[:, :kept], float(explained[kept - 1]))
+    return ReducedImages(made, pca.transform(_rows(final) - center)[:, :kept], float(explained[kept - 1]))
 
 
 class StepDistances(NamedTuple):

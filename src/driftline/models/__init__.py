@@ -26,7 +26,7 @@ PICKLE_SUFFIXES = (".pkl", ".pickle", ".joblib")
 def build(
     name: str, shape: tuple[int, ...] = (32, 32, 3), outputs: int = 10, seed: Seed = Seed(0), **options: Any
 ) -> Network:
-    """Return a freshly initialised model, on the current device: `build("mlp", shape=(8, 8, 1), outputs=10)`."""
+    """Return a freshly initialized model, on the current device: `build("mlp", shape=(8, 8, 1), outputs=10)`."""
     return place(factory(name)(shape, outputs, seed, **options))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
+from driftline.data import weights_folder
 from driftline.errors import UserError
 from driftline.io.user_files import resolve
 from driftline.models.preprocessing import register_network
@@ -58,7 +59,7 @@ def huggingface_images(
 ) -> nn.Module:
     """An image classifier of Hugging Face from a folder, such as a ViT or a Swin; inputs as its configuration says."""
     check_images(shape, 8, NAME)
-    folder = resolve(weights)
+    folder = weights_folder(weights) or resolve(weights)
     way = download_hint("NAME", str(folder))
     if not any((folder / name).is_file() for name in WEIGHT_FILES):
         raise UserError(f"model '{NAME}': there is no {WEIGHT_FILES[0]} in {folder}. {way}")

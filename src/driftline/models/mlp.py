@@ -12,7 +12,7 @@ from driftline.models.preprocessing import Standardize, register_network
 
 @register_network("linear")
 def linear(shape: tuple[int, ...], outputs: int) -> nn.Module:
-    """Logistic regression as a network: standardised inputs, one linear layer."""
+    """Logistic regression as a network: standardized inputs, one linear layer."""
     features = math.prod(shape)
     return nn.Sequential(Standardize(features), nn.Linear(features, outputs))
 
@@ -25,7 +25,7 @@ def mlp(
     width: int = 256,  # units of a hidden layer
     depth: int = 2,  # number of hidden layers
 ) -> nn.Module:
-    """Standardised inputs, `depth` hidden layers of `width` rectified units, one linear layer."""
+    """Standardized inputs, `depth` hidden layers of `width` rectified units, one linear layer."""
     sizes = [math.prod(shape), *[width] * depth]
     hidden = [layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(Standardize(sizes[0]), *hidden, nn.Linear(sizes[-1], outputs))

@@ -1,4 +1,4 @@
-"""From samples as they are stored to tensors as networks take them. Normalisation lives in the network, not here."""
+"""From samples as they are stored to tensors as networks take them. Normalization lives in the network, not here."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 He et al., "Deep Residual Learning for Image Recognition", CVPR 2016. `weights` is a file of tensors by name, such as
 torchvision's or timm's of the same network, or a name to be found in `weights` of a data folder; without it the
 network starts at random and is trained upstream. `head="new"` loads all but the last layer, for another number of
-classes. With weights, images are normalised by ImageNet's mean and deviation, the CIFAR weights of
+classes. With weights, images are normalized by ImageNet's mean and deviation, the CIFAR weights of
 pytorch_resnet_cifar10 included: they were trained so.
 
 resnet50 with `layout="original"` is the network of the paper: the first 1x1 convolution of a stage takes the stride,

@@ -176,7 +176,7 @@ def logistic_regression(
     *,
     C: float = 1.0,  # inverse strength of the L2 penalty
 ) -> SklearnModel:
-    """Logistic regression on standardised features; ridge regression for numbers (scikit-learn)."""
+    """Logistic regression on standardized features; ridge regression for numbers (scikit-learn)."""
     from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

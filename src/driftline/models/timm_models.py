@@ -44,15 +44,16 @@ def timm_network(name: str) -> Callable[..., nn.Module]:
     ) -> nn.Module:
         check_images(shape, 32, f"timm:{name}")
         check_head(weights, head)
-        return build_seeded(lambda: _from_timm(name, outputs, weights, head), seed)
+        return build_seeded(lambda: _from_timm(name, shape[0], outputs, weights, head), seed)
 
     return build
 
 
-def _from_timm(name: str, outputs: int, weights: str | None, head: Head) -> nn.Module:
+def _from_timm(name: str, side: int, outputs: int, weights: str | None, head: Head) -> nn.Module:
     timm = require_package("timm", f"timm:{name}", "timm")
+    published = weights == PUBLISHED_WEIGHTS
     try:
-        network = timm.create_model(name, pretrained=weights == PUBLISHED_WEIGHTS, num_classes=outputs)
+        network = timm.create_model(name, pretrained=published, num_classes=outputs, **_image_size(timm, name, side))
     except Exception as error:  # an unknown name, no network, no room on the disk: timm says which
         reason = " ".join(str(error).split())[:300]
         way = "with weights=null it starts at random, and a local file can be given as weights"
@@ -66,6 +67,15 @@ def _from_timm(name: str, outputs: int, weights: str | None, head: Head) -> nn.M
         loaded = load_weights(network, weights, head, advice, _conversion(network))
     settings = timm.data.resolve_model_data_config(network)
     return NormalizedNetwork(network).with_weights(loaded, settings["mean"], settings["std"])
+
+
+def _image_size(timm: Any, name: str, side: int) -> dict[str, int]:
+    """Return the size of images as an argument for networks that are built for one size, such as vision transformers.
+
+    Their position embeddings are resized to it.
+    """
+    known = timm.get_pretrained_cfg(name)
+    return {"img_size": side} if known and known.fixed_input_size and known.input_size[-1] != side else {}
 
 
 def _published(name: str, network: Network, outputs: int, head: Head) -> LoadedWeights:

@@ -49,9 +49,9 @@ class LoadedWeights:
 
 
 class NormalizedNetwork(nn.Module):
-    """A network for colour images behind the mean and deviation that its inputs are shifted and scaled by.
+    """A network for color images behind the mean and deviation that its inputs are shifted and scaled by.
 
-    Images come with values from 0 to 1; grey ones are three equal channels. Without published weights, mean and
+    Images come with values from 0 to 1; gray ones are three equal channels. Without published weights, mean and
     deviation are measured on the first data that the network is trained on.
     """
 
@@ -82,7 +82,7 @@ def check_images(shape: tuple[int, ...], min_side: int, name: str) -> None:
     """Refuse inputs that are not gray or color images of at least `min_side` pixels a side."""
     if len(shape) != 3 or min(shape[:2]) < min_side or shape[2] not in (1, 3):
         raise UserError(
-            f"{name} takes grey or colour images (height, width, 1 or 3) of at least {min_side} x {min_side} pixels; "
+            f"{name} takes gray or color images (height, width, 1 or 3) of at least {min_side} x {min_side} pixels; "
             f"these inputs have shape {shape}"
         )
 

@@ -20,7 +20,7 @@ class YearbookNetwork(nn.Module):
         self.head = nn.Linear(width, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.expand(-1, 3, -1, -1)  # grey portraits are three equal channels, as in Wild-Time
+        x = x.expand(-1, 3, -1, -1)  # gray portraits are three equal channels, as in Wild-Time
         outputs: Tensor = self.head(self.features(x).mean(dim=(2, 3)))
         return outputs
 

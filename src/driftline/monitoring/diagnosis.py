@@ -23,7 +23,7 @@ from driftline.types import Samples
 def diagnose(batches: Sequence[Rows], model: ModelChoice, metric: Metric) -> str | None:
     """Return what changed between batches with labels, in one sentence; None if there are too few."""
     known = [part[part.y >= 0] if model.columns.labels is not None else part for part in batches]
-    known = [part for part in known if _can_split(part, model)]
+    known = [part for part in known if _can_split(part)]
     if len(known) < MIN_PERIODS:
         return None
     table = _audit_table(known, model)
@@ -35,7 +35,7 @@ def diagnose(batches: Sequence[Rows], model: ModelChoice, metric: Metric) -> str
     return _sentence(verdict, halves.names)
 
 
-def _can_split(rows: Rows, model: ModelChoice) -> bool:
+def _can_split(rows: Rows) -> bool:
     """Return whether each half of these rows has two classes or two numbers."""
     return all(len(np.unique(half)) > 1 for half in np.array_split(rows.y, 2))
 

@@ -26,7 +26,7 @@ from driftline.monitoring.batch import BatchCheck
 from driftline.monitoring.models import AnsweredRows, ModelChoice
 from driftline.monitoring.reference import choose_metric, fit_watch, read_reference
 from driftline.monitoring.result import BatchResult
-from driftline.monitoring.rows import parse_ids, parse_labels, read_batch, read_rows
+from driftline.monitoring.rows import label_times, parse_ids, parse_labels, read_batch, read_rows
 from driftline.monitoring.watch_file import Watch
 from driftline.seeds import Seed
 
@@ -74,8 +74,6 @@ class Monitor:
         `label_time` or `delay`, a label counts from the first batch that reaches the time at which it is known. The
         other arguments are those of `driftline.audit`; batches are read in the same way.
         """
-        if delay is not None and delay.strip().isdecimal():
-            raise UserError(f"delay '{delay}': a monitor has no periods; give a time such as 12h, 60d or 8w")
         options = AuditOptions(
             time=time,
             target=target,
@@ -85,7 +83,7 @@ class Monitor:
             columns=columns,
             task=task,
             label_time=label_time,
-            delay=delay or 0,
+            delay=_check_delay(delay),
             sep=sep,
             encoding=encoding,
             decimal=decimal,
@@ -152,6 +150,8 @@ class Monitor:
         rows = None if left is None else read_rows(left, name, watch.columns)
         if rows is not None:
             watch, late = _reveal(watch, late, rows.time[-1])
+        elif late is None:
+            raise UserError(f"{name} has no new rows, and labels that become known later count in a later batch")
         seed = Seed(watch.model.seed).child("batch", fingerprint)
         check = BatchCheck(watch, self.metric, rows, late, seed, notes)
         with threadpool_limits(1):
@@ -172,7 +172,8 @@ def _match_labels(
 ) -> tuple[Watch, AnsweredRows | None, pd.DataFrame | None, list[str]]:
     """Give labels to the rows that wait for them.
 
-    Return the watch without these rows, the rows, the rest of the table (None if nothing is left), and notes.
+    Return the watch, the rows whose labels came, the rest of the table (None if nothing is left), and notes. A file of
+    labels alone has labels that are known; those of a table of rows may have to wait until their time.
     """
     columns = watch.columns
     if columns.id is None or not {columns.id, columns.target} <= set(table.columns):
@@ -180,21 +181,26 @@ def _match_labels(
     known = table[table[columns.target].notna()]
     ids = pd.Index(parse_ids(known[columns.id], name))
     y = parse_labels(known[columns.target], columns)
-    found, pending = [], []
+    labels_only = set(columns.kinds).isdisjoint(table.columns)
+    found: list[AnsweredRows] = []
+    pending: list[AnsweredRows] = []
+    matched: set[str] = set()
     for part in watch.pending:
         assert part.rows.id is not None
         at = ids.get_indexer(part.rows.id)
         answered = np.flatnonzero(at >= 0)
         if len(answered):
-            rows = part[answered]
-            found.append(AnsweredRows(replace(rows.rows, y=y[at[answered]]), rows.answers))
+            rows, labels = part[answered], at[answered]
+            times = label_times(known.iloc[labels], rows.rows.time, columns)
+            rows = AnsweredRows(replace(rows.rows, y=y[labels], known=times), rows.answers)
+            (found if labels_only or times is None else pending).append(rows)
+            matched |= set(part.rows.id[answered])
         if len(answered) < len(part):
             pending.append(part[np.flatnonzero(at < 0)])
     late = AnsweredRows.concat(found) if found else None
-    matched = set() if late is None or late.rows.id is None else set(late.rows.id)
     left = table[~table[columns.id].astype(str).isin(matched)]
     notes = []
-    if set(columns.kinds).isdisjoint(table.columns):  # labels only
+    if labels_only:
         if late is None:
             raise UserError(
                 f"no row waits for a label of {name}, and it has no features; is '{columns.id}' the id column?"
@@ -221,3 +227,10 @@ def _fingerprint(table: pd.DataFrame) -> str:
     digest = hashlib.sha256(repr(list(table.columns)).encode())
     digest.update(pd.util.hash_pandas_object(table.astype(str), index=False).to_numpy().tobytes())
     return digest.hexdigest()[:16]
+
+
+def _check_delay(delay: str | None) -> str | int:
+    """Return the delay of labels; refuse a number of periods."""
+    if delay is not None and delay.strip().isdecimal():
+        raise UserError(f"delay '{delay}': a monitor has no periods; give a time such as 12h, 60d or 8w")
+    return delay or 0

@@ -1,7 +1,7 @@
 """Rotation: the blocks R (all images) and r (one way or the other, by class) of Ji et al., "Seq-to-Final".
 
 Angles accumulate over the sequence, and the original image is turned once. The result is that of torchvision's `rotate`
-on tensors, bit for bit (nearest neighbour, same size, about the centre, black where nothing was): the same arithmetic
+on tensors, bit for bit (nearest neighbor, same size, about the center, black where nothing was): the same arithmetic
 in single precision finds, once for each angle, which pixel every pixel comes from.
 """
 

@@ -1,4 +1,4 @@
-"""Tint: the block T (red) of Ji et al., "Seq-to-Final", and t of its code (a colour by class).
+"""Tint: the block T (red) of Ji et al., "Seq-to-Final", and t of its code (a color by class).
 
 Tints accumulate over the sequence; they are added once and then cut off at white. In images from 0 to 1 an amount
 counts in parts of 255.
@@ -50,7 +50,7 @@ class Tint(Shift):
 
     def why_not(self, shape: tuple[int, ...], classes: int, earlier: int) -> str:
         return (
-            "" if shape[-1] == N_CHANNELS else f"it adds a colour, and these images have {shape[-1]} channel(s), not 3"
+            "" if shape[-1] == N_CHANNELS else f"it adds a color, and these images have {shape[-1]} channel(s), not 3"
         )
 
 

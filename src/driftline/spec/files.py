@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from driftline.data import weights_file
+from driftline.data import weights_file, weights_folder
 from driftline.io import user_files
+from driftline.io.locate import CONFIG
 from driftline.spec.job import Job
 from driftline.spec.settings import Choice
 
@@ -30,10 +31,8 @@ def files_of(data: str, choices: Iterable[Choice], settings: object) -> dict[str
 
 
 def _paths(texts: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """Yield texts that name a file, or are the path of a folder."""
+    """Yield texts that name a file or the folder of a network, or are the path of another folder."""
     for text in texts:
-        path = weights_file(text)
-        if path is None and "/" in text and user_files.resolve(text).is_dir():
-            path = user_files.resolve(text)
-        if path is not None:
+        path = weights_file(text) or weights_folder(text)
+        if path is not None and (path.is_file() or "/" in text or (path / CONFIG).is_file()):
             yield text, path

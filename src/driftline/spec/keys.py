@@ -68,10 +68,10 @@ def calibration_key(job: Job, fingerprint: str, part: str | None = None) -> str:
     )
 
 
-def fit_key(job: Job, fingerprint: str, fit_spec: str, privileged: bool, files: Mapping[str, str] | None = None) -> str:
+def fit_key(job: Job, fingerprint: str, fit_spec: str, is_oracle: bool, files: Mapping[str, str] | None = None) -> str:
     """Return the key of a fit; it does not cover the method, so methods share their fits."""
     options = registry.get("benchmark", job.benchmark).options
-    unused = {*options.fit_independent, *(() if privileged else options.oracle_options)}
+    unused = {*options.fit_independent, *(() if is_oracle else options.oracle_options)}
     return stable_hash(
         {
             **{name: value for name, value in job.content().items() if name != "method"},
@@ -80,7 +80,7 @@ def fit_key(job: Job, fingerprint: str, fit_spec: str, privileged: bool, files: 
             "fingerprint": fingerprint,
             "files": file_hashes(job) if files is None else files,
             "trial": fit_spec,
-            "privileged": privileged,
+            "privileged": is_oracle,
             "revisions": revisions([*_scenario_modules(job), *_family(job.method.name)]),
         }
     )

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from driftline import registry
-from driftline.errors import UserError
+from driftline.errors import RequirementError
 from driftline.io.serialization import declared
 from driftline.learners.base import Learner, Role, is_built_in
 from driftline.spec.settings import Choice
@@ -93,9 +93,10 @@ def check_reveal_level(benchmark: str, choice: Choice) -> None:
     fitting = [name for name in registry.names("method") if _reveal("method", name) <= revealed]
     built_in = registry.describe("method", choice.name) or is_built_in(learner_class(choice.name))
     advice = f" If {method} can do with that, set its class attribute min_reveal = Reveal.{revealed.name}."
-    raise UserError(
+    raise RequirementError(
+        LEVELS[needed],
         f"{method} needs {LEVELS[needed]}, and {benchmark} reveals {LEVELS[revealed]}.{'' if built_in else advice} "
-        f"{method} runs in: {', '.join(homes)}. Methods that fit {benchmark}: {', '.join(fitting)}"
+        f"{method} runs in: {', '.join(homes)}. Methods that fit {benchmark}: {', '.join(fitting)}",
     )
 
 

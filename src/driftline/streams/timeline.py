@@ -114,29 +114,38 @@ def periods(
     rows_by_label = np.split(np.argsort(labels, kind="stable"), np.cumsum(counts)[:-1])
     for k in order:
         name, rows = str(names[k]), np.sort(rows_by_label[k])
-        if isinstance(holdout, np.ndarray):
-            inside, outside = rows[~holdout[rows]], rows[holdout[rows]]
-        else:
-            mixed = rows[seed.child("holdout", name).numpy().permutation(len(rows))]
-            cut = min(max(int((1 - holdout) * len(rows) + 1e-9), 1), len(rows) - 1)
-            inside, outside = np.sort(mixed[:cut]), np.sort(mixed[cut:])
+        inside, outside = _split(rows, holdout, seed.child("holdout", name))
         if len(rows) < max(min_samples, 2) or not len(inside) or not len(outside):
             left_out[name] = len(rows)
             continue
         shown.append(samples[inside])
         held_out.append(samples[outside])
         kept.append(name)
-    if len(np.unique(time)) == 1 and len(kept) < 2:
-        raise UserError(
-            f"all {len(samples)} samples have the time {time[0]}: give each its own, such as driftline.Samples(x=x, "
-            f"y=y, time=time) in Python, or cut by rows, such as timeline.period='{max(len(samples) // 10, 1)} rows'"
-        )
     if len(kept) < 2:
-        raise UserError(
-            f"cutting {len(samples)} samples by period '{period}' leaves {len(kept)} period(s) of at least "
-            f"{min_samples} samples, and change over time needs two. Choose a period that suits the data"
-        )
+        raise _too_few(len(kept), time, period, min_samples)
     return Periods(tuple(kept), tuple(shown), tuple(held_out), left_out)
+
+
+def _split(rows: np.ndarray, holdout: float | np.ndarray, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a period to reveal, and those to hold out."""
+    if isinstance(holdout, np.ndarray):
+        return rows[~holdout[rows]], rows[holdout[rows]]
+    mixed = rows[seed.numpy().permutation(len(rows))]
+    cut = min(max(int((1 - holdout) * len(rows) + 1e-9), 1), len(rows) - 1)
+    return np.sort(mixed[:cut]), np.sort(mixed[cut:])
+
+
+def _too_few(n: int, time: np.ndarray, period: str, min_samples: int) -> UserError:
+    """Return the error for times that give fewer than two periods."""
+    if len(np.unique(time)) == 1:
+        return UserError(
+            f"all {len(time)} samples have the time {time[0]}: give each its own, such as driftline.Samples(x=x, "
+            f"y=y, time=time) in Python, or cut by rows, such as timeline.period='{max(len(time) // 10, 1)} rows'"
+        )
+    return UserError(
+        f"cutting {len(time)} samples by period '{period}' leaves {n} period(s) of at least "
+        f"{min_samples} samples, and change over time needs two. Choose a period that suits the data"
+    )
 
 
 def period_labels(time: np.ndarray, period: str) -> np.ndarray:

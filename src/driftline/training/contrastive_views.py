@@ -1,7 +1,7 @@
 """Random views of a batch for contrastive learning.
 
 Images (n, channels, height, width) with values in [0, 1] are cropped and resized, flipped, jittered, and, if in
-colour, sometimes turned grey; this is SimCLR's recipe for small images (Chen et al. 2020, section B.9: no blur). Rows
+color, sometimes turned gray; this is SimCLR's recipe for small images (Chen et al. 2020, section B.9: no blur). Rows
 of a table have features hidden and noise added. Each function takes the random choices as arguments, one per sample,
 so that a batch is the same as its samples one by one; `Views` draws them.
 

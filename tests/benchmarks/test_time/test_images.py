@@ -12,9 +12,11 @@ import driftline
 from driftline.benchmarks.test_time.benchmark import Options, TestTime
 from driftline.corruptions import corrupt, cropping
 from driftline.data import load
+from driftline.engine.build import build_model
 from driftline.errors import UserError
 from driftline.report.tables.papers import paper_tables as table
 from driftline.seeds import Seed
+from driftline.spec import parse
 from driftline.streams.test_time.schedule import CORRUPTIONS_3D
 from driftline.types import Samples
 
@@ -53,6 +55,30 @@ def test_images_are_resized_to_256_and_cut_to_the_centre_of_224(photographs: Pat
     expected = corrupt(plain, "contrast", severity, np.zeros(6, np.uint64))  # contrast draws nothing
     assert samples.x.shape == (6, 224, 224, 3)
     assert sorted(x.tobytes() for x in samples.x) == sorted(x.tobytes() for x in expected)
+
+
+ONE_SIZE = """
+from torch import nn
+
+
+def make(shape, outputs):
+    network = nn.Sequential(nn.AvgPool2d(112), nn.Flatten(), nn.Linear(12, outputs))
+    network.pretrained, network.built_for = True, shape
+    return network
+"""
+
+
+def test_a_network_for_one_size_is_built_for_what_is_shown(photographs: Path, tmp_path: Path) -> None:
+    """The dataset has 256 pixels, and the stream shows 224 of them."""
+    pytest.importorskip("cv2")
+    (tmp_path / "mine.py").write_text(ONE_SIZE)
+    spec = {"benchmark": "test-time", "data": {"name": "imagenet-val", "path": str(photographs)}, "methods": "frozen"}
+    options = {"order": "cin-c", "corruptions": "contrast", "images": 6, "speed": 6, "batch": 6, "upstream_updates": 0}
+    job = {**spec, "model": f"{tmp_path}/mine.py:make", "test-time": options}
+    (run,) = driftline.run(job, runs=tmp_path / "runs").runs
+    assert len(run.table("answers")) == 6
+    dataset = load("imagenet-val", {"path": str(photographs)})
+    assert build_model(parse(job).jobs("")[0], dataset).built_for == (224, 224, 3)
 
 
 def test_crop_true_shows_random_parts(photographs: Path) -> None:

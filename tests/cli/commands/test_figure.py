@@ -113,7 +113,7 @@ def test_what_is_left_out_is_said(figure: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("weight-pathe",), "no figure 'weight-pathe'. Did you mean 'weight-path'?"),
         (("weight-path", "-o", "p.gif"), "p.gif: a figure is written as .svg, .pdf, .png, .html"),
@@ -136,10 +136,10 @@ def test_what_is_left_out_is_said(figure: Command, tmp_path: Path) -> None:
         (("disagreement",), "there is nothing to draw. left out (no two methods in a stream of queries)"),
     ],
 )
-def test_refusals(figure: Command, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_refusals(figure: Command, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     code, out, err = figure(*arguments)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert not list(tmp_path.iterdir())
 
 

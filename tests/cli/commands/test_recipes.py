@@ -39,8 +39,9 @@ def test_the_list_says_what_is_run_and_what_is_missing(driftline: Command, tmp_p
     assert blocks["refinement/digits.cpu"].splitlines() == [
         "CMR Table 1 at small scale",
         "  refinement on digit-clusters, methods: 17, seeds: 8",
-        "  cost: `driftline plan recipe:refinement/digits.cpu`",
+        blocks["refinement/digits.cpu"].splitlines()[-1],
     ]
+    assert blocks["refinement/digits.cpu"].splitlines()[-1].startswith("  cost: 424 runs, 991 GMACs, ")
     cifar = "cifar-10-batches-py (cifar-10-python.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html)"
     assert f"\n  missing: {cifar}\n" in blocks["seq-to-final/table-8.full"]
     cost = blocks["test-time/ccc-hard.full"].partition("\n  cost: 30 runs, ")[2]
@@ -66,12 +67,13 @@ def test_a_recipe_with_a_base_is_printed_in_full(driftline: Command, tmp_path: P
 
 
 def test_stored_forecasts_count_the_runs_of_their_recipes() -> None:
-    found = {one.name: one for one in map(recipes.describe, recipes.names()) if one.cost}
-    assert set(found) == set(recipes._costs()) >= {name for name in recipes.names() if name.endswith(".full")}
+    found = {one.name: one for one in map(recipes.describe, recipes.names())}
+    assert list(found) == sorted(recipes._costs()), "every recipe has a cost"
     for name, one in found.items():
         assert one.cost is not None
         assert one.cost.runs >= len(one.methods) * one.seeds  # and those of a search
-        assert one.cost.macs > (1e12 if name.endswith(".full") else 1e9)
+        trains = name != "refinement/released-qa.cpu"  # which repeats published answers
+        assert one.cost.macs > (1e12 if name.endswith(".full") else 1e9) or not trains
         assert one.cost.machine
     same = [found[f"seq-to-final/table-{number}.full"].cost for number in (8, 9, 10, 11, 14)]
     assert len({cost.macs for cost in same if cost}) == 1, "the same fits on other shifts"

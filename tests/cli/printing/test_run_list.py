@@ -88,12 +88,14 @@ def test_a_command_has_what_differs_from_the_defaults_and_quotes_it() -> None:
         options={"period": "month", "delta": 0.9},
         data={"name": "table", "settings": {"path": "my file.csv"}},
         reveal={"delay": 2, "budget": None, "missing": 0.0},
+        device={"precision": "bfloat16", "micro_batch": 4, "tf32": True},
         budget_macs=1000,
     ).model_copy(update={"label": "own.py:Own(lr=0.5, note=a b)"})
     assert run_command(made) == (
         "driftline run timeline --data table --model linear --methods own.py:Own --seeds 3 --budget-macs 1000 "
+        "--precision bfloat16 "
         "--set 'data.path=my file.csv' --set timeline.period=month --set own.py:Own.lr=0.5 "
-        "--set 'own.py:Own.note=a b' --set reveal.delay=2"
+        "--set 'own.py:Own.note=a b' --set device.micro_batch=4 --set device.tf32=true --set reveal.delay=2"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import driftline
 from driftline.engine.build import DatasetCache
-from driftline.engine.executors.base import StageFailed, attempt, record_failure
+from driftline.engine.executors.base import StageFailed, record_failure, run_stage
 from driftline.engine.executors.scheduler import schedule
 from driftline.engine.executors.serial import SerialExecutor
 from driftline.engine.planning.plan import plan
@@ -90,7 +90,7 @@ def test_without_known_bounds_nobody_drops_out():
 def test_the_winner_is_always_the_one_that_all_trials_would_have_chosen(seeds):
     """Two routes: rounds with dropping out, and the plain mean over all trials, on many drawn tables of scores."""
     rng, of = np.random.default_rng(seeds), space(candidates=4, seeds=seeds)
-    spared = 0
+    skipped = 0
     for _ in range(300):
         table = np.where(rng.random((4, 1)) < 0.5, 0.0, 0.7) + 0.3 * rng.random((4, seeds)).round(1)
         now = SearchState.new(of)
@@ -99,11 +99,11 @@ def test_the_winner_is_always_the_one_that_all_trials_would_have_chosen(seeds):
             for k in now.competing:
                 scores[k] = (*scores[k], *table[k, list(numbers)])
             now = eliminate_dominated(replace(now, scores=tuple(scores)), of)
-        spared += sum(seeds - len(scores) for scores in now.scores)
+        skipped += sum(seeds - len(scores) for scores in now.scores)
         means = [float(np.mean(list(row))) for row in table]
         assert means[now.winner] == pytest.approx(max(means))
         assert now.winner == min(k for k, mean in enumerate(means) if mean > max(means) - 1e-12)
-    assert spared > 100, "and trials are spared"
+    assert skipped > 100, "and runs are skipped"
 
 
 def test_one_that_is_alone_is_tried_no_further():
@@ -139,7 +139,7 @@ def judged(tmp_path, monkeypatch):
         class Made(SerialExecutor):
             def submit(self, stage, on_progress):
                 if isinstance(stage, SearchRound):
-                    return attempt(stage, StageContext(store))
+                    return run_stage(stage, StageContext(store))
                 ran.append(place[stage.key])
                 if isinstance(value[stage.key], str):
                     why = "" if place[stage.key] in lost else "Traceback (most recent call last): ..."
@@ -222,7 +222,7 @@ def test_neither_does_a_machine_without_memory_nor_a_file_that_changed(monkeypat
     with monkeypatch.context() as patched:
         patched.setattr(Stage, "run", run)
         with pytest.raises(StageFailed):
-            attempt(first, StageContext(store))
+            run_stage(first, StageContext(store))
     with pytest.raises(UserError, match="the hyper-parameter search is incomplete"):
         search_round._own_failure(first.key, one.candidates[0], store)
 
@@ -292,7 +292,7 @@ def test_a_real_contest_goes_on_where_it_was_and_ends_the_same(tmp_path):
     planned, store = plan(parse(spec)), Store.create(tmp_path / "cut")
     first = next(k for k, stage in enumerate(planned.stages) if isinstance(stage, SearchRound)) + 1
     for stage in planned.stages[:first]:
-        attempt(stage, StageContext(store))
+        run_stage(stage, StageContext(store))
     summary = schedule(planned.stages, store, [SerialExecutor(store, DatasetCache())])
     assert len(summary.reused) == first
     again = Run(store.run_folder(planned.run_keys[0]))

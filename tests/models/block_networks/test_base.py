@@ -14,8 +14,6 @@ from driftline.models.block_networks.base import (
     BlockNetwork,
     decayed_parameters,
     freeze,
-    paper_parameter_count,
-    parameter_count,
     train_only_layers,
     weight_parameters,
 )
@@ -24,6 +22,16 @@ from driftline.models.block_networks.residual import ResidualUnit
 from driftline.seeds import Seed
 from driftline.testing import digest
 from driftline.training.fit import fit_input_scaling
+
+
+def parameter_count(net: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in net.parameters())
+
+
+def paper_parameter_count(net: nn.Module) -> int:
+    """Return the number that Table 7 of the paper rounds: without batch norm and residual shortcuts."""
+    return sum(weight.numel() for name, weight in weight_parameters(net).items() if "shortcut" not in name)
+
 
 COUNTS = {  # as printed, rounded, in Table 7; and all of them
     "conv-1": (309_450, 310_602),

@@ -24,6 +24,7 @@ from driftline.benchmarks.answer import Answer, Evidence
 from driftline.benchmarks.test_time import answer as own_answer
 from driftline.benchmarks.test_time.accuracy_grid import AccuracyGrid, accuracy_grid
 from driftline.benchmarks.test_time.streams import Stream, build_stream, upstream_images
+from driftline.corruptions.cropping import DEFAULT_SIDE
 from driftline.data import Dataset
 from driftline.device import workers
 from driftline.errors import UserError
@@ -86,7 +87,7 @@ class Options(base.Options):
     """Number of images per step."""
     crop: bool | None = None
     """true: a random part of each image, flipped at random, as in CCC; false: the image, or of one larger than 224
-    pixels the centre, as in ImageNet-C. If not given: true with order=ccc for images of 64 pixels or more."""
+    pixels the center, as in ImageNet-C. If not given: true with order=ccc for images of 64 pixels or more."""
     jpeg: int | None = Field(default=None, ge=1, le=100)
     """The JPEG quality of the images; ImageNet-C's and CCC's files have 85."""
     frost: str | None = None
@@ -141,7 +142,7 @@ class TestTime(base.Benchmark):
         "Source images, crops and noise are drawn from named seeds, so that a stream is the same on every machine; the "
         "released files cannot be made again bit by bit.",
         "Images are not compressed as JPEG before they are shown unless jpeg=85 says so; the published files are.",
-        "Normalisation is inside the model, so that CoTTA's augmentations see images and not normalised numbers.",
+        "Normalization is inside the model, so that CoTTA's augmentations see images and not normalized numbers.",
         "Frost is synthetic unless a folder with the photographs is given.",
         "CIN-C's ten orders are other random ones.",
         "EATA's Fisher information comes from clean training images if there are any, else from the first images of "
@@ -195,6 +196,12 @@ class TestTime(base.Benchmark):
             pretrain_settings=options.pretrain_settings(),
             protocol={**protocol(options, stream), **about, "last_batch": last or options.batch},
         )
+
+    @classmethod
+    def shown_shape(cls, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of an image that is shown: of one larger than 224 pixels, a part of this size."""
+        larger = len(shape) == 3 and min(shape[:2]) > DEFAULT_SIDE
+        return (DEFAULT_SIDE, DEFAULT_SIDE, *shape[2:]) if larger else shape
 
     def calibration(self, dataset: Dataset, options: Options, seed: Seed) -> AccuracyGrid:
         """Return the accuracy under pairs of corruptions."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import MISSING, replace
+from dataclasses import replace
 from importlib import import_module
 from json import dumps
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.auditing import options
+from driftline.cli.audit_flags import File, with_audit_flags
 from driftline.cli.options import check_output
 from driftline.cli.printing.terminal import echo
 from driftline.errors import MissingExtra
@@ -22,13 +20,6 @@ from driftline.errors import MissingExtra
 if TYPE_CHECKING:
     from driftline.auditing import AuditResult
 
-File = Annotated[
-    str | None,
-    typer.Argument(
-        help="A .csv, .tsv (also .gz) or .parquet file, a folder or glob of them, a .duckdb file, or a URL of these.",
-        metavar="FILE",
-    ),
-]
 Conditions = Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')]
 Output = Annotated[
     Path | None,
@@ -56,35 +47,7 @@ Schema = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answers only.")]
 
 
-def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of an audit as flags, between its first argument and its own flags."""
-    own = list(inspect.signature(command, eval_str=True).parameters.values())
-    first, *rest = (p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD)
-    added = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            annotation=Annotated[
-                kind, typer.Option(*_names(name, kind, flag), help=flag.help, min=flag.min, metavar=flag.metavar)
-            ],
-            default=inspect.Parameter.empty if default is MISSING else default,
-        )
-        for name, kind, flag, default in options.flags()
-    ]
-    parameters = [first, *added, *rest]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    return command
-
-
-def _names(name: str, kind: object, flag: options.Flag) -> tuple[str, ...]:
-    """Return the name of a flag: its own, or that of one without a value, which needs no opposite."""
-    if flag.name is not None:
-        return (flag.name,)
-    return (f"--{name}",) if kind is bool else ()
-
-
-@_with_flags
+@with_audit_flags()
 def audit(
     file: File = None,
     *,
@@ -121,14 +84,14 @@ def _report(result: AuditResult, output: Path | None, json: Path | None, conditi
     echo(f"{result}")  # first, so that it is shown even if the page cannot be written
     result = replace(result, provenance=replace(result.provenance, command=command))
     result.write(json=json)
-    said = [] if json is None else [f"all numbers: {json}"]
+    lines = [] if json is None else [f"all numbers: {json}"]
     try:
         result.write(output)
-        said = [*([] if output is None else [f"page with charts: {output}"]), *said]
+        lines = [*([] if output is None else [f"page with charts: {output}"]), *lines]
     except MissingExtra as error:
-        said = [f"no page with charts: {error}", *said]
-    if said and not quiet:
-        echo("\n" + "\n".join(said))
+        lines = [f"no page with charts: {error}", *lines]
+    if lines and not quiet:
+        echo("\n" + "\n".join(lines))
     failed = [condition for condition in conditions if result.fails(condition)]
     for condition in conditions:
         if condition in failed:

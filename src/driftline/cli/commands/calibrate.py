@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 BENCHMARK = "test-time"
 
 Output = Annotated[Path, typer.Option("-o", "--output", callback=options.check_output, help="The file to write.")]
+Data = Annotated[str, typer.Option(help="Name of a dataset.")]
 Images = Annotated[int, typer.Option(help="Number of images per entry, or all if there are fewer.", min=1)]
 Levels = Annotated[
     int, typer.Option(help="Number of severities including 0; 11 takes a quarter of the time of 21.", min=2)
@@ -35,7 +36,7 @@ Workers = Annotated[int, typer.Option(help="Number of worker processes. Results 
 
 def calibrate(
     output: Output,
-    data: Annotated[str, typer.Option(help="Name of a dataset.")],
+    data: Data,
     model: options.Model = None,
     images: Images = 5000,
     levels: Levels = 21,
@@ -61,10 +62,9 @@ def calibrate(
     from driftline.streams.test_time.schedule import corruption_names
 
     keep_freed_memory()
-    settings = options.assignments(set_, device, precision=None)
     with Progress(quiet) as progress:
         matrices = calibrate_model(
-            _job({"data": data, "model": model, "seeds": [seed]}, upstream_updates, settings, data_dir),
+            _job({"data": data, "model": model, "seeds": [seed]}, upstream_updates, set_, device, data_dir),
             corruption_names(corruptions),
             output,
             images=images,
@@ -80,12 +80,18 @@ def calibrate(
         echo(f"{output}: {len(matrices.by_pair)} matrices of {matrices.levels} x {matrices.levels} accuracies")
 
 
-def _job(content: JsonObject, updates: int | None, assignments: list[str], data_dir: Path | None) -> Job:
+def _job(
+    content: JsonObject,
+    updates: int | None,
+    assignments: list[str] | None,
+    device: str | None,
+    data_dir: Path | None,
+) -> Job:
     """Return the run whose initial model is calibrated: that of a method that never changes it."""
     from driftline import data, spec
 
     stream = {} if updates is None else {"upstream_updates": updates}
     content = {**content, "benchmark": BENCHMARK, BENCHMARK: stream, "methods": "frozen"}
-    parsed = spec.parse(spec.apply_overrides(content, assignments))
+    parsed = spec.parse(spec.apply_overrides(content, options.assignments(assignments, device, precision=None)))
     suits = "" if parsed.model else data.load(parsed.data.name, parsed.data.settings, data.data_folders(data_dir)).model
     return parsed.jobs(default_model=suits)[0]

@@ -19,6 +19,33 @@ from driftline.errors import UserError
 if TYPE_CHECKING:
     from driftline.types import JsonObject
 
+FigureName = Annotated[
+    str,
+    typer.Argument(help="Name of a figure, see below.", metavar="NAME", autocompletion=complete_names("figure")),
+]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[RUNS] [OPTIONS OF THE FIGURE]", help="Keys of runs, or a folder. [default: all]"),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        callback=check_output,
+        help=".svg, .pdf, .png, .html, or .vl.json for the Vega-Lite spec. [default: NAME.svg]",
+    ),
+]
+Benchmark = Annotated[str | None, typer.Option(help="Only runs of this benchmark.")]
+Methods = Annotated[str | None, typer.Option(help="Only these methods: names or labels, separated by commas.")]
+Width = Annotated[str | None, typer.Option(help="Width in print: 3.3in, 8.4cm, 84mm or 240pt. [default: 3.5in or 7in]")]
+Height = Annotated[str | None, typer.Option(help="Height in print. [default: in proportion to the width]")]
+Title = Annotated[str, typer.Option(help="Title in place of the figure's own, and of its notes.")]
+Colors = Annotated[
+    str | None, typer.Option(help="Colors of methods, such as '#0072B2,orange'. [default: the Okabe-Ito palette]")
+]
+FontSize = Annotated[float | None, typer.Option(help="Smallest text in points. [default: 7]")]
+
 
 class FigureCommand(TyperCommand):
     """A command whose help lists the registered figures and their options."""
@@ -32,36 +59,16 @@ class FigureCommand(TyperCommand):
 
 
 def figure(
-    name: Annotated[
-        str,
-        typer.Argument(help="Name of a figure, see below.", metavar="NAME", autocompletion=complete_names("figure")),
-    ],
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[RUNS] [OPTIONS OF THE FIGURE]", help="Keys of runs, or a folder. [default: all]"),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            callback=check_output,
-            help=".svg, .pdf, .png, .html, or .vl.json for the Vega-Lite spec. [default: NAME.svg]",
-        ),
-    ] = None,
-    benchmark: Annotated[str | None, typer.Option(help="Only runs of this benchmark.")] = None,
-    methods: Annotated[
-        str | None, typer.Option(help="Only these methods: names or labels, separated by commas.")
-    ] = None,
-    width: Annotated[
-        str | None, typer.Option(help="Width in print: 3.3in, 8.4cm, 84mm or 240pt. [default: 3.5in or 7in]")
-    ] = None,
-    height: Annotated[str | None, typer.Option(help="Height in print. [default: in proportion to the width]")] = None,
-    title: Annotated[str, typer.Option(help="Title in place of the figure's own, and of its notes.")] = "",
-    colors: Annotated[
-        str | None, typer.Option(help="Colors of methods, such as '#0072B2,orange'. [default: the Okabe-Ito palette]")
-    ] = None,
-    fontsize: Annotated[float | None, typer.Option(help="Smallest text in points. [default: 7]")] = None,
+    name: FigureName,
+    arguments: Arguments = None,
+    output: Output = None,
+    benchmark: Benchmark = None,
+    methods: Methods = None,
+    width: Width = None,
+    height: Height = None,
+    title: Title = "",
+    colors: Colors = None,
+    fontsize: FontSize = None,
     runs: RunsFolder = None,
     data_dir: DataFolder = None,
 ) -> None:

@@ -17,6 +17,7 @@ from driftline.cli.printing.settings import write_settings
 from driftline.cli.printing.slow_step import progress_message
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError, unknown_name
+from driftline.io import user_code
 
 if TYPE_CHECKING:
     from driftline.engine.executors.config import ExecutorConfig
@@ -94,30 +95,50 @@ def run(
     Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`. `matrix` runs
     `--methods` in all `--benchmarks` that reveal enough labels.
     """
-    if full and not print_spec:
-        raise UserError("--full goes with --print-spec")
-    if upgrade and print_spec:
-        raise UserError("--upgrade and --print-spec each print something else: give one of them")
+    _check_flags(print_spec, full, upgrade)
     with progress_message(f"preparing {what}", quiet):  # the imports may take longest
-        from driftline.engine.executors.config import ExecutorConfig, parse_bytes
-        from driftline.io import user_code
-
-        size = None if memory is None else parse_bytes(memory)
-        config = ExecutorConfig(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
+        config = _executor(engine, jobs, address, timeout, retries, cpus, gpus, memory)
         with user_code.forbid_code() if print_spec and not full else nullcontext():
             settings = options.assignments(set_, device, precision)
             content = spec_content(what, context.args, data, model, methods, seeds, settings, budget_macs)
             text = _to_yaml(content, full, data_dir) if print_spec else ""
-    if print_spec:
+    if text:
         echo(text, nl=False)
-        return
-    if upgrade:
-        from driftline.cli.printing.upgrade import upgrade_text
-        from driftline.engine.upgrade import upgrade as outlook
+    elif upgrade:
+        _print_upgrade(content, runs, data_dir)
+    else:
+        raise typer.Exit(_run(content, runs, data_dir, config, quiet))
 
-        echo(upgrade_text(outlook(content, runs=runs, data_dir=data_dir)))
-        return
-    raise typer.Exit(_run(content, runs, data_dir, config, quiet))
+
+def _executor(
+    engine: str | None,
+    jobs: int | None,
+    address: str | None,
+    timeout: float | None,
+    retries: int,
+    cpus: float,
+    gpus: float,
+    memory: str | None,
+) -> ExecutorConfig:
+    from driftline.engine.executors.config import ExecutorConfig, parse_bytes
+
+    size = None if memory is None else parse_bytes(memory)
+    return ExecutorConfig(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
+
+
+def _check_flags(print_spec: bool, full: bool, upgrade: bool) -> None:
+    if full and not print_spec:
+        raise UserError("--full goes with --print-spec")
+    if upgrade and print_spec:
+        raise UserError("--upgrade and --print-spec each print something else: give one of them")
+
+
+def _print_upgrade(content: JsonObject, runs: str | None, data_dir: Path | None) -> None:
+    """Print which runs an upgrade would compute or score again, and why."""
+    from driftline.cli.printing.upgrade import upgrade_text
+    from driftline.engine.upgrade import upgrade
+
+    echo(upgrade_text(upgrade(content, runs=runs, data_dir=data_dir)))
 
 
 def _to_yaml(content: JsonObject, full: bool, data_dir: Path | None) -> str:
@@ -125,7 +146,6 @@ def _to_yaml(content: JsonObject, full: bool, data_dir: Path | None) -> str:
     from driftline import data as data_
     from driftline import spec as spec_
     from driftline.cli.commands import run_matrix
-    from driftline.io import user_code
 
     if run_matrix.NAME in content:
         if full:

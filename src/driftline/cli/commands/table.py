@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,52 +11,65 @@ from driftline.cli.options import Runs, RunsFolder, parse_macs, split_names
 from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
 
+if TYPE_CHECKING:
+    from driftline.report.tables.render import Tables
+
+Format = Annotated[
+    str | None, typer.Option(help="md, latex or csv. [default: drawn on a terminal, md in a file or a pipe]")
+]
+Paper = Annotated[
+    str | None, typer.Option(help="A paper's table, such as seq-to-final/table-9; see `driftline list paper-tables`.")
+]
+Matrix = Annotated[bool, typer.Option("--matrix", help="Methods by benchmarks, of `driftline run matrix`.")]
+Compare = Annotated[
+    bool, typer.Option("--compare", help="Pairwise comparison of methods: paired difference, interval, corrected p.")
+]
+Ranks = Annotated[bool, typer.Option("--ranks", help="Mean ranks of methods over data, models and sequences.")]
+BudgetMacs = Annotated[
+    str | None, typer.Option(help="Only runs of `driftline run --budget-macs` with this budget, e.g. 1e9.")
+]
+Metrics = Annotated[
+    str | None, typer.Option(help="METRIC or METRIC:STAT, separated by commas. [default: headline metrics]")
+]
+Methods = Annotated[
+    str | None, typer.Option(help="Methods to show, in this order: names or labels, separated by commas.")
+]
+Order = Annotated[str, typer.Option(help="A metric to sort the rows by, best first. [default: by name]")]
+Columns = Annotated[
+    str | None, typer.Option(help="Columns to show, in this order, such as ood:mean,gmac. [default: all]")
+]
+Precision = Annotated[int | None, typer.Option(help="Number of decimals. [default: 1 for percentages, else 2]")]
+Caption = Annotated[str, typer.Option(help="Caption in place of the one from the protocol.")]
+Label = Annotated[str, typer.Option(help="Label in LaTeX, such as tab:results. [default: from the title]")]
+Transpose = Annotated[bool, typer.Option("--transpose", help="Methods as columns.")]
+NoNotes = Annotated[bool, typer.Option("--no-notes", help="Only the numbers and the caption.")]
+
 
 def table(
     names: Runs = None,
-    format: Annotated[
-        str | None, typer.Option(help="md, latex or csv. [default: drawn on a terminal, md in a file or a pipe]")
-    ] = None,
-    paper: Annotated[
-        str | None,
-        typer.Option(help="A paper's table, such as seq-to-final/table-9; see `driftline list paper-tables`."),
-    ] = None,
-    matrix: Annotated[bool, typer.Option("--matrix", help="Methods by benchmarks, of `driftline run matrix`.")] = False,
-    compare: Annotated[
-        bool,
-        typer.Option("--compare", help="Pairwise comparison of methods: paired difference, interval, corrected p."),
-    ] = False,
-    ranks: Annotated[
-        bool, typer.Option("--ranks", help="Mean ranks of methods over data, models and sequences.")
-    ] = False,
-    budget_macs: Annotated[
-        str | None, typer.Option(help="Only runs of `driftline run --budget-macs` with this budget, e.g. 1e9.")
-    ] = None,
-    metrics: Annotated[
-        str | None, typer.Option(help="METRIC or METRIC:STAT, separated by commas. [default: headline metrics]")
-    ] = None,
-    methods: Annotated[
-        str | None, typer.Option(help="Methods to show, in this order: names or labels, separated by commas.")
-    ] = None,
-    order: Annotated[str, typer.Option(help="A metric to sort the rows by, best first. [default: by name]")] = "",
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to show, in this order, such as ood:mean,gmac. [default: all]")
-    ] = None,
-    precision: Annotated[
-        int | None, typer.Option(help="Number of decimals. [default: 1 for percentages, else 2]")
-    ] = None,
-    caption: Annotated[str, typer.Option(help="Caption in place of the one from the protocol.")] = "",
-    label: Annotated[str, typer.Option(help="Label in LaTeX, such as tab:results. [default: from the title]")] = "",
-    transpose: Annotated[bool, typer.Option("--transpose", help="Methods as columns.")] = False,
-    no_notes: Annotated[bool, typer.Option("--no-notes", help="Only the numbers and the caption.")] = False,
+    format: Format = None,
+    paper: Paper = None,
+    matrix: Matrix = False,
+    compare: Compare = False,
+    ranks: Ranks = False,
+    budget_macs: BudgetMacs = None,
+    metrics: Metrics = None,
+    methods: Methods = None,
+    order: Order = "",
+    columns: Columns = None,
+    precision: Precision = None,
+    caption: Caption = "",
+    label: Label = "",
+    transpose: Transpose = False,
+    no_notes: NoNotes = False,
     runs: RunsFolder = None,
 ) -> None:
     """Print results: methods by metrics, with mean and interval over seeds; or another table (`--paper`, `--matrix`,
     `--compare`, `--ranks`)."""
     from driftline.record.run import SCORES
-    from driftline.report.tables import make
+    from driftline.report.tables.make import make_tables
 
-    found = make.make_tables(
+    tables = make_tables(
         select_runs(names, runs, None if paper or matrix else SCORES),
         paper=paper,
         matrix=matrix,
@@ -73,10 +86,15 @@ def table(
         transpose=transpose,
         notes=not no_notes,
     )
+    _print(tables, format)
+
+
+def _print(tables: Tables, format: str | None) -> None:
+    """Draw tables on a terminal, or print them as text."""
     if format is None and sys.stdout.isatty():
         from driftline.cli.printing.console import SafeConsole
         from driftline.cli.printing.draw_table import draw
 
-        draw(found.tables, SafeConsole(highlight=False))
+        draw(tables.tables, SafeConsole(highlight=False))
     else:
-        echo(found.text(format or "md"), nl=False)
+        echo(tables.text(format or "md"), nl=False)

@@ -40,6 +40,7 @@ def _assignments(card: Card) -> Iterator[str]:
         "model": _changed("model", run.model),
         run.benchmark: _without(run.options, _option_defaults(run.benchmark)),
         run.method.name: {key: value for key, value in run.method.settings.items() if f"{key}={value}" in label},
+        "device": {key: value for key, value in run.device.items() if key != "precision"},
         "reveal": _without(run.reveal, LabelPolicy().model_dump()),
     }
     for part, settings in parts.items():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MIN_SIDE = 8
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """What a picture may be. Pillow would also hand PostScript, which is a program, to Ghostscript."""
-MAX_PIXELS = 80_000_000  # a quarter of a gigabyte in colour
+MAX_PIXELS = 80_000_000  # a quarter of a gigabyte in color
 
 
 def check_size(size: int) -> None:
@@ -106,7 +106,7 @@ def read_center(file: Path, size: int | None, resize: int | None = None, gray: b
 def resize(pixels: np.ndarray, size: int) -> np.ndarray:
     """Return a picture in memory at another size, as `read_image` does."""
     if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
-        raise ValueError(f"a picture of shape {pixels.shape} and type {pixels.dtype}, not bytes in three colours")
+        raise ValueError(f"a picture of shape {pixels.shape} and type {pixels.dtype}, not bytes in three colors")
     return pixels if pixels.shape[:2] == (size, size) else _resize(pil_image_module().fromarray(pixels), size)
 
 

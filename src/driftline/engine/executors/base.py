@@ -83,7 +83,7 @@ class Executor(Protocol):
         """
 
 
-def attempt(stage: Stage, context: StageContext) -> bool:
+def run_stage(stage: Stage, context: StageContext) -> bool:
     """Run a stage; return whether it was computed. If it fails, record why and raise StageFailed."""
     store = context.store
     try:
@@ -103,9 +103,9 @@ def attempt(stage: Stage, context: StageContext) -> bool:
 
 def _memory_reason(stage: Stage, error: Exception) -> str:
     """Return what was too large and the settings to change; torch's own advice is in the traceback."""
-    said = ". ".join(str(error).split(". ")[:2]).rstrip(".")
+    detail = ". ".join(str(error).split(". ")[:2]).rstrip(".")
     settings = f"{_smaller_batch(stage)}, --set device.checkpoint_activations=true, --precision bfloat16"
-    return f"{NO_MEMORY[0]}: {said}. Use {settings} or a smaller network"
+    return f"{NO_MEMORY[0]}: {detail}. Use {settings} or a smaller network"
 
 
 def _smaller_batch(stage: Stage) -> str:

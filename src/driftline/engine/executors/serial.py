@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from driftline.engine.build import DatasetCache
-from driftline.engine.executors.base import attempt
+from driftline.engine.executors.base import run_stage
 from driftline.engine.executors.process import one_thread
 from driftline.engine.stages import Stage, StageContext
 from driftline.store.store import Store
@@ -24,4 +24,4 @@ class SerialExecutor:
     def submit(self, stage: Stage, on_progress: OnProgress) -> bool:
         """Compute a stage in the calling thread."""
         with one_thread():
-            return attempt(stage, StageContext(self._store, self._datasets, on_progress=on_progress))
+            return run_stage(stage, StageContext(self._store, self._datasets, on_progress=on_progress))

@@ -65,7 +65,7 @@ def main() -> None:
 def _compute(line: str, datasets: DatasetCache, reply: Callable[..., None]) -> JsonObject:
     """Compute a stage and report its progress; return how it ended."""
     from driftline.engine.executors import logs
-    from driftline.engine.executors.base import StageFailed, attempt
+    from driftline.engine.executors.base import StageFailed, run_stage
     from driftline.engine.executors.process import out_of_memory
     from driftline.engine.stages import Stage, StageContext
     from driftline.errors import DiskError
@@ -75,7 +75,7 @@ def _compute(line: str, datasets: DatasetCache, reply: Callable[..., None]) -> J
     context = StageContext(store, datasets, on_progress=_throttled(reply))
     try:
         with logs.redirect(store, stage.key):
-            return {"finished": stage.key, "computed": attempt(stage, context)}
+            return {"finished": stage.key, "computed": run_stage(stage, context)}
     except StageFailed as failure:
         return {"failed": str(failure), "spent": out_of_memory(failure.__cause__)}
     except DiskError as error:

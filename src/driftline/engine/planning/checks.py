@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from driftline import registry
 from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
@@ -11,10 +13,11 @@ from driftline.engine.build import (
     build_model,
     build_pretrainer,
     build_scenario,
+    shown_shape,
     stream_for,
 )
 from driftline.engine.stages.fit import plannable_fits
-from driftline.errors import UserError
+from driftline.errors import RequirementError, UserError
 from driftline.learners.base import Learner
 from driftline.learners.fit_plan import FitSpec
 from driftline.learners.supervised.base import TRAINING_SETTINGS
@@ -72,12 +75,14 @@ def _check_network(job: Job, model: Network, dataset: Dataset) -> None:
     adapter, x = as_model(model), take_rows(dataset.samples.x, slice(0, 2))
     if registry.describe("model", job.model.name) or not adapter.is_network or adapter.generates_text:
         return
+    shape = shown_shape(job, dataset)
+    if len(shape) == 3:
+        x = np.asarray(x)[:, : shape[0], : shape[1]]
     try:
         outputs = adapter.predict(x)
     except UserError:
         raise
     except Exception as error:
-        shape = tuple(getattr(x, "shape", ())[1:])
         raise UserError(
             f"model '{job.model.display_name}' fails on inputs of shape {shape} (images arrive as floats from 0 to 1 "
             f"with channels first): {type(error).__name__}: {error}"
@@ -121,9 +126,10 @@ def _check_batch(job: Job, learner: Learner, stream: Stream) -> None:
     size = min(1 if step.one_by_one else len(step.samples) for step in (stream[0], stream[len(stream) - 1]))
     if size < smallest:
         larger = f"increase it (--set {job.benchmark}.batch=64), or use" if "batch" in job.options else "use"
-        raise UserError(
+        raise RequirementError(
+            f"{smallest} inputs per batch",
             f"{job.method.display_name} needs at least {smallest} inputs per batch with {job.model.display_name}, "
-            f"and a batch of this stream has {size}: {larger} a network without batch normalization"
+            f"and a batch of this stream has {size}: {larger} a network without batch normalization",
         )
 
 
@@ -155,7 +161,9 @@ def _check_trained(job: Job, model: Network, scenario: Scenario) -> None:
         )
     why = "never sees labels" if unlabeled else "uses a network's features and never trains them"
     way = _how_to_pretrain(job.benchmark, job.options)
-    raise UserError(f"{job.method.display_name} {why}, so it needs a pretrained model: {way}")
+    raise RequirementError(
+        "a pretrained model", f"{job.method.display_name} {why}, so it needs a pretrained model: {way}"
+    )
 
 
 def _has_hidden_weights(model: Network) -> bool:

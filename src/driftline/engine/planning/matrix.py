@@ -26,7 +26,7 @@ from driftline import registry
 from driftline.device import DeviceSettings
 from driftline.engine.build import DatasetCache
 from driftline.engine.planning.plan import Plan, merged, plan
-from driftline.errors import UserError, shorten, unknown_name
+from driftline.errors import RequirementError, UserError, shorten, unknown_name
 from driftline.io.checksums import write_checked
 from driftline.io.user_code import CodeNotAllowed
 from driftline.seeds import first_seeds
@@ -110,7 +110,9 @@ class MatrixCell:
     label: str = ""
     """The method with the settings it has in this column."""
     uses: str = ""
-    """What the method needs: inputs, errors or labels."""
+    """What must be revealed to the method: inputs, errors or labels."""
+    lacks: str = ""
+    """What the method needs and does not have here, in a few words, if that is the reason."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def reveal_level(benchmark: str) -> str:
 
 
 def plan_matrix(matrix: Matrix, datasets: DatasetCache) -> PlannedMatrix:
-    """Plan every cell by itself; one that cannot be planned has a reason instead of runs."""
+    """Plan every cell separately; one that cannot be planned has a reason instead of runs."""
     cells, plans = [], {}
     for benchmark in matrix.benchmarks:
         parts = []
@@ -234,7 +236,8 @@ def _plan_cell(
     try:
         planned = plan(spec, datasets)
     except UserError as error:
-        return replace(cell, reason=str(error)), None
+        lacks = error.needs if isinstance(error, RequirementError) else ""
+        return replace(cell, reason=str(error), lacks=lacks), None
     except Exception as error:  # a method that breaks here must not take the others down
         return replace(cell, reason=f"{type(error).__name__}: {error}"), None
     return replace(cell, keys=tuple(planned.run_keys)), planned

@@ -94,12 +94,12 @@ def plan(
 
 def _fits(job: Job, fit_specs: list[FitSpec], fingerprint: str, files: Mapping[str, str]) -> Iterator[Fit]:
     """Yield the fits of a run, each after those it starts from and those that these started from."""
-    privileged = method_facts(job.method.name).is_oracle
+    is_oracle = method_facts(job.method.name).is_oracle
     with_starts: dict[str, tuple[str, ...]] = {}
     for fit_spec in fit_specs:
         starts = fit_spec.start.phase.fits if fit_spec.start else ()
         needs = tuple(dict.fromkeys(key for start in starts for key in with_starts[start.key]))
-        key = fit_key(job, fingerprint, fit_spec.key, privileged, files)
+        key = fit_key(job, fingerprint, fit_spec.key, is_oracle, files)
         with_starts[fit_spec.key] = (*needs, key)
         yield Fit(key, job, fit_spec.key, fit_spec.name, needs)
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors import logs
-from driftline.engine.executors.base import Executor, Interrupted, StageFailed, WorkerLost, attempt, record_failure
+from driftline.engine.executors.base import Executor, Interrupted, StageFailed, WorkerLost, record_failure, run_stage
 from driftline.engine.ray.payload import PayloadCache
 from driftline.engine.ray.progress import ActiveTask, ProgressMonitor
 from driftline.engine.ray.scratch import remove_all
@@ -160,7 +160,7 @@ class RayExecutor:
         """Send a stage to the cluster and wait for its result."""
         store = self.context.store
         if stage.is_local(store):
-            return attempt(stage, replace(self.context, on_progress=on_progress))
+            return run_stage(stage, replace(self.context, on_progress=on_progress))
         with store.lock(stage.key):
             if stage.is_done(store):
                 store.remove_work_folder(stage.key)

@@ -22,7 +22,7 @@ from typing import Any
 
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors import logs
-from driftline.engine.executors.base import StageFailed, attempt
+from driftline.engine.executors.base import StageFailed, run_stage
 from driftline.engine.executors.process import keep_freed_memory, one_thread
 from driftline.engine.ray.payload import Payload
 from driftline.engine.ray.scratch import scratch_dir
@@ -77,7 +77,7 @@ def _compute(payload: Payload, store: Store) -> JsonObject:
     try:
         files = _unpack(payload, store)
         with one_thread(), _progress_reporter(payload, store) as on_progress:
-            attempt(payload.stage, StageContext(store, _datasets, files, on_progress))
+            run_stage(payload.stage, StageContext(store, _datasets, files, on_progress))
     except StageFailed:
         (failure,) = (json.loads(path.read_bytes()) for path in (store.folder / "failed").glob("*.json"))
         return {"reason": failure["reason"], "traceback": failure["traceback"]}

@@ -109,10 +109,10 @@ def _revealed(stream: Stream, job: Job, dataset: Dataset) -> list[TrainingRound]
 def recall(job: Job, fingerprint: str, store: Store, meter: MacCounter | None) -> Recall:
     """Return a function that looks up finished fits; with a meter, it counts their MACs as the learner's, once."""
     counted: set[str] = set()
-    privileged = method_facts(job.method.name).is_oracle
+    is_oracle = method_facts(job.method.name).is_oracle
 
     def look_up(fit_spec: str, whole: bool) -> Outcome | None:
-        path = store.stage_path(fit_key(job, fingerprint, fit_spec, privileged))
+        path = store.stage_path(fit_key(job, fingerprint, fit_spec, is_oracle))
         try:
             outcome: Outcome = serialization.load(path) if whole else without_arrays(serialization.load_metadata(path))
         except DamagedFile:

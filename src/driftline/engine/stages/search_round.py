@@ -219,9 +219,11 @@ def seeds_by_round(search: SearchSpace) -> list[tuple[int, ...]]:
 
 
 def bounds(search: SearchSpace) -> tuple[float, float] | None:
-    """Return the range of any run's score; None if it is not known for all metrics."""
+    """Return the range of any run's score; None if it is not known for all metrics or has no end."""
     known = [registry.get("metric", metric).bounds for metric, _ in search.metrics]
-    return None if None in known else (min(low for low, _ in known), max(high for _, high in known))
+    if any(ends is None or not np.isfinite(ends).all() for ends in known):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
 
 
 def eliminate_dominated(search_state: SearchState, search: SearchSpace) -> SearchState:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from driftline.device import to_device, to_numpy
-from driftline.errors import UserError
+from driftline.errors import RequirementError
 from driftline.learners.base import Learner
 from driftline.learners.buffers import FullBuffer
 from driftline.learners.online.label_counter import LabelCounter, TrainSchedule
@@ -160,7 +160,7 @@ class OnlineLearner(Learner):
 def check_classification(learner: Learner, task: Task) -> None:
     """Refuse a task without classes."""
     if not isinstance(task, Classification):
-        raise UserError(f"{type(learner).__name__} needs a classification task")
+        raise RequirementError("a classification task", f"{type(learner).__name__} needs a classification task")
 
 
 def known_class_loss(logits: Tensor, y: Tensor, known: np.ndarray) -> Tensor:

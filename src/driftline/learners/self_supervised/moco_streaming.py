@@ -2,7 +2,7 @@
 
 He et al., "Momentum Contrast for Unsupervised Visual Representation Learning", CVPR 2020; in front of a streaming
 classifier: Iovine et al., "Towards streaming land use classification of images with temporal distribution shifts",
-ESANN 2025. What that paper and its successor on temporal metrics do not say is chosen here: features are learnt from
+ESANN 2025. What that paper and its successor on temporal metrics do not say is chosen here: features are learned from
 the inputs of the first training round and then stay (`n_feature_rounds`), because a classifier that learns one sample
 at a time cannot follow features that change; they are scaled to length one; if the network has more than `max_features`
 of them, a fixed random projection makes them `max_features`, because a streaming classifier's time grows with their

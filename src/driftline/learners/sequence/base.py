@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from driftline.errors import UserError
+from driftline.errors import RequirementError
 from driftline.learners.base import Learner, Outcome, Recall
 from driftline.learners.fit_plan import FitSpec, SearchPhase, SearchSpace, Winner, rank_scores, required_fits
 from driftline.learners.sequence.budget import limit_to_budget
@@ -64,7 +64,7 @@ class PlannedLearner(Learner):
 
     def compute_fit(self, key: str, step_samples: list[TrainingRound], report: Callable[[int, int], None]) -> Outcome:
         self.step_samples[:] = step_samples
-        return self.carry_out(
+        return self.run_fit(
             next(fit_spec for fit_spec in self.fit_plan(len(step_samples)) if fit_spec.key == key), report
         )
 
@@ -86,7 +86,9 @@ class PlannedLearner(Learner):
 
         layers = getattr(self._initial, "layers", None)
         if not isinstance(layers, nn.ModuleDict):
-            raise UserError(f"{type(self).__name__} needs a network of named blocks: {BLOCK_NETWORKS}")
+            raise RequirementError(
+                "named blocks", f"{type(self).__name__} needs a network of named blocks: {BLOCK_NETWORKS}"
+            )
         return list(layers)
 
     def receive(self, shown: RevealedLabels) -> None:
@@ -113,7 +115,7 @@ class PlannedLearner(Learner):
         """Return the result of a fit, computed if it is unknown; without its arrays unless `whole`."""
         known = self.outcomes.get(fit_spec.key)
         if known is None or (whole and "weights" not in known):  # weights were dropped, or never loaded
-            self.outcomes[fit_spec.key] = self._recall(fit_spec.key, whole) or self.carry_out(fit_spec)
+            self.outcomes[fit_spec.key] = self._recall(fit_spec.key, whole) or self.run_fit(fit_spec)
         return self.outcomes[fit_spec.key]
 
     def chosen(self, pick: Winner) -> FitSpec:
@@ -140,7 +142,7 @@ class PlannedLearner(Learner):
         network = copy.deepcopy(self._initial) if plain else self.network_of(fit_spec.start)  # type: ignore[arg-type]
         return expand(network, fit_spec.growth, self.seed.child("growth")) if fit_spec.growth else network
 
-    def carry_out(self, fit_spec: FitSpec, report: Callable[[int, int], None] = lambda done, of: None) -> Outcome:
+    def run_fit(self, fit_spec: FitSpec, report: Callable[[int, int], None] = lambda done, of: None) -> Outcome:
         """Return the result of a fit, computed on the steps it names."""
         from driftline.learners.sequence.fit import FitRun
         from driftline.training.step_data import StepData

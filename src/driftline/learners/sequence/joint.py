@@ -47,7 +47,7 @@ class JointTraining(PlannedLearner):
 
     def plan(self, n_steps: int) -> SearchPhase:
         if n_steps == 1:
-            return final_phase(n_steps, self.selection)  # one step has no neighbour
+            return final_phase(n_steps, self.selection)  # one step has no neighbor
         tied = self.selection.adjacent if self.structure == "separate" else ()
         paper = {"lr": (1e-3,), "weight_decay": (1e-4,), "dropout": (0.5,)}
         points = self.selection.points(extra=tied, **(paper if self.selection.budget == "paper" else {}))

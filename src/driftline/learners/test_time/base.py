@@ -18,7 +18,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from driftline.device import to_numpy
-from driftline.errors import UserError
+from driftline.errors import RequirementError, UserError
 from driftline.learners.base import Learner
 from driftline.learners.settings import BelowOne, NonNegative, OptimizerName
 from driftline.models.preprocessing import to_float_batch
@@ -120,7 +120,7 @@ class NormAdapter(Learner):
 def adapt_statistics(model: nn.Module, task: Task, method: str) -> int:
     """Make batch norm use the statistics of the present batch; return the smallest batch that the network takes."""
     if not isinstance(task, Classification):
-        raise UserError(f"{method} needs a classification task")
+        raise RequirementError("a classification task", f"{method} needs a classification task")
     if not norm_layers(model):
         raise UserError(
             f"{method} adapts batch, layer or group normalization, and this network has none: use one that has, such "

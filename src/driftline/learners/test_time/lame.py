@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from driftline.device import to_numpy
-from driftline.errors import UserError
+from driftline.errors import RequirementError
 from driftline.learners.base import Learner
 from driftline.learners.settings import Count
 from driftline.models.preprocessing import to_float_batch
@@ -49,7 +49,7 @@ class LAME(Learner):
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         if not isinstance(task, Classification):
-            raise UserError("lame needs a classification task")
+            raise RequirementError("a classification task", "lame needs a classification task")
 
     def predict(self, x: Inputs) -> Answers:
         inputs = torch_model(self.model).encode(x)

@@ -4,9 +4,8 @@ A `BlockFamily` defines the layers and builds them; `conv`, `dense` and `res` ea
 channel numbers grow with `width`; 64 gives the networks of the paper.
 
 Where paper, code and this differ: Table 7 of the paper counts neither batch norm nor the 1x1 shortcuts of residual
-networks (`paper_parameter_count`; `parameter_count` is the true number). In the authors' code the batch-norm statistics
-of frozen layers keep moving (`moving_statistics=True`); here they stand still by default. Images are standardised per
-channel in front of conv1; the authors' code feeds raw pixels.
+networks. In the authors' code the batch-norm statistics of frozen layers keep moving (`moving_statistics=True`); here
+they are fixed by default. Images are standardized per channel in front of conv1; the authors' code feeds raw pixels.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def conv_and_norm(inputs: int, outputs: int, stride: int, size: int = 3) -> nn.S
 
 
 class LayeredNetwork(nn.Module):
-    """Named layers in a row behind a standardising layer, with dropout between them."""
+    """Named layers in a row behind a standardizing layer, with dropout between them."""
 
     layers: nn.ModuleDict
 
@@ -122,7 +121,7 @@ class LayeredNetwork(nn.Module):
 
     def forward_layers(self, x: Tensor, *extra: object) -> Tensor:
         """Pass images through all layers; each layer also gets `extra`."""
-        x = self.standardize(x).expand(-1, 3, -1, -1)  # grey is three equal channels
+        x = self.standardize(x).expand(-1, 3, -1, -1)  # gray is three equal channels
         *trunk, head = self.layers.values()
         for layer in trunk:
             x = layer(x, *extra)
@@ -154,7 +153,7 @@ def network_factory(family: type[BlockFamily], depth: int) -> Callable[..., nn.M
     ) -> nn.Module:
         if len(shape) != 3 or min(shape[:2]) < 8 or shape[2] not in (1, 3):
             raise UserError(
-                "this network takes grey or colour images (height, width, 1 or 3) of at least 8 x 8 pixels; "
+                "this network takes gray or color images (height, width, 1 or 3) of at least 8 x 8 pixels; "
                 f"these inputs have shape {shape}"
             )
         return BlockNetwork(family(depth, width, outputs), shape[2])
@@ -201,13 +200,3 @@ def weight_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
 def decayed_parameters(net: nn.Module) -> list[nn.Parameter]:
     """Return the parameters under weight decay: all trained weights, without batch norm."""
     return [weight for weight in weight_parameters(net).values() if weight.requires_grad]
-
-
-def parameter_count(net: nn.Module) -> int:
-    """Return the number of parameters, frozen or not."""
-    return sum(parameter.numel() for parameter in net.parameters())
-
-
-def paper_parameter_count(net: nn.Module) -> int:
-    """Return the number that Table 7 of the paper rounds: without batch norm and residual shortcuts."""
-    return sum(weight.numel() for name, weight in weight_parameters(net).items() if "shortcut" not in name)

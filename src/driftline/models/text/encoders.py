@@ -1,7 +1,7 @@
 """Networks for texts made of a pretrained encoder and a head, on frozen features or trained together.
 
 A run that is resumed meets texts in other company than before, and must end the same. Features are therefore computed
-in batches of one size, each text padded to a length that depends on it alone: its place and its neighbours in the batch
+in batches of one size, each text padded to a length that depends on it alone: its place and its neighbors in the batch
 then change no bit, which a test checks.
 """
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from driftline.data import weights_folder
 from driftline.errors import UserError
 from driftline.io.user_files import resolve
 from driftline.models.text.tokenizer import Tokenizer, from_huggingface, optional_import
@@ -58,9 +59,9 @@ def loaded_from(
 
 def _folder(weights: str) -> Path:
     """Return the folder, or the local folder of a name on the hub; download it if it is missing."""
+    if found := weights_folder(weights):
+        return found
     folder = resolve(weights)
-    if folder.is_dir():
-        return folder
     if folder.is_absolute() or weights.startswith((".", "~")) or weights.count("/") > 1:
         raise UserError(f"model 'seq2seq': there is no folder {folder}. {download_hint('NAME', str(folder))}")
     hub = optional_import("huggingface_hub", "model 'seq2seq'")

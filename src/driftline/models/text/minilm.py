@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from torch import nn
 
+from driftline.data import weights_folder
 from driftline.errors import UserError, unknown_name
 from driftline.io.user_files import resolve
 from driftline.models.preprocessing import build_seeded
@@ -108,9 +109,9 @@ def _folder(weights: str) -> Path:
                 '"driftline[minilm]"; or give a folder, or a name on the Hugging Face hub, as the option weights'
             )
         return Path(found.origin).parent / "model"
+    if local := weights_folder(weights):
+        return local.resolve()
     folder = resolve(weights)
-    if folder.is_dir():
-        return folder.resolve()
     if folder.is_absolute() or weights.startswith((".", "~")) or weights.count("/") > 1:
         raise UserError(f"model 'minilm': there is no folder {folder}. {download_hint('NAME', str(folder))}")
     hub = optional_import("huggingface_hub", "model 'minilm'")

@@ -1,4 +1,4 @@
-"""Tokens of texts: a vocabulary that came with a model, or one learnt from the first texts that are trained on."""
+"""Tokens of texts: a vocabulary that came with a model, or one learned from the first texts that are trained on."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def train_bpe(texts: Iterable[str], size: int) -> Tokenizer:
     if size < N_BYTES + len(SPECIAL_TOKENS):
         least = N_BYTES + len(SPECIAL_TOKENS)
         raise UserError(f"a vocabulary of {size} pieces: {least} or more are needed, one for each byte and mark")
-    tokenizers = optional_import("tokenizers", "a vocabulary learnt from texts")
+    tokenizers = optional_import("tokenizers", "a vocabulary learned from texts")
     bytewise = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = bytewise

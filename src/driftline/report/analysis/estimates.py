@@ -44,8 +44,13 @@ def is_share(metric: str) -> bool:
 
 
 def bounds(metric: str) -> tuple[float, float]:
-    """Return the smallest and the largest possible value of a metric."""
-    return SHARE if is_share(metric) else (0.0, math.inf)
+    """Return the smallest and the largest possible value of a metric; a ratio that is not clipped may be above 1.
+
+    >>> bounds("tas"), bounds("tas-unclipped"), bounds("sh")
+    ((0.0, 1.0), (0.0, inf), (0.0, inf))
+    """
+    known: tuple[float, float] | None = registry.get("metric", metric).bounds
+    return known or (SHARE if is_share(metric) else (0.0, math.inf))
 
 
 def estimates(group: Group, metric: str = FINAL, stat: str = "mean") -> dict[str, Estimate]:

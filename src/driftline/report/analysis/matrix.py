@@ -5,7 +5,6 @@ The cells come from the file that `driftline run matrix` writes next to the runs
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,8 +25,6 @@ from driftline.report.analysis.ranking import rank, ranked_scores
 from driftline.report.analysis.result_table import Column, ResultTable, Score, scores_by_seed, tabulate
 from driftline.types import JsonObject, Settings
 
-MAX_SHADE = 45  # percent of color behind the largest gain of a column: numbers must stay legible
-
 UNFINISHED = "not finished, or without a score"
 
 
@@ -39,33 +36,20 @@ class MatrixCell:
     """The method with its settings in this benchmark."""
     uses: str
     reason: str
+    """Why it has no score."""
+    brief_reason: str = ""
+    """The same in a few words."""
     score: Score | None = None
     rank: float | None = None
     gain: Difference | None = None
     """Paired by seed with the baseline; None for the baseline itself."""
     certain: int = 0
     """1 or -1 if the interval of the gain excludes 0, by whether it is an improvement; else 0."""
-    shade: int = 0
-    """Color of the cell by its gain, from -45 to 45 percent."""
 
     @property
     def short_reason(self) -> str:
         """The first sentence of the reason."""
         return self.reason.partition(". ")[0]
-
-    @property
-    def brief_reason(self) -> str:
-        """The reason in a few words.
-
-        >>> MatrixCell("er", "labels", "er needs labels of errors, and test-time reveals inputs only.").brief_reason
-        'needs labels of errors'
-        >>> MatrixCell("er", "labels", UNFINISHED).brief_reason
-        'no score'
-        """
-        if self.reason == UNFINISHED:
-            return "no score"
-        found = re.search(r"\bneeds (?!more)[^,.:;(]{3,32}", self.reason)
-        return found[0].strip() if found else "cannot run"
 
 
 @dataclass(frozen=True)
@@ -182,22 +166,37 @@ def _cells(
     for cell in cells:
         score = scores.get(cell["method"])
         reason = cell["reason"] or ("" if score else UNFINISHED)
-        found[cell["method"], column.benchmark] = MatrixCell(cell["label"], cell["uses"], reason, score)
+        found[cell["method"], column.benchmark] = MatrixCell(
+            cell["label"], cell["uses"], reason, _brief_reason(cell), score
+        )
     if table is None or column.metric is None:
         return found
     sign = 1 if column.metric.better == "higher" else -1
     ranks, gains = _ranks(found, table.group, column.metric, seeds), _gains(table, column.metric, column.baseline)
-    largest = max((abs(gain.value) for gain in gains.values() if np.isfinite(gain.value)), default=0) or 1
     return {
         place: replace(
             cell,
             rank=ranks.get(place[0]),
             gain=gains.get(place[0]),
             certain=_certain(gains.get(place[0]), sign),
-            shade=round(MAX_SHADE * sign * gains[place[0]].value / largest) if place[0] in gains else 0,
         )
         for place, cell in found.items()
     }
+
+
+def _brief_reason(cell: Settings) -> str:
+    """Return in a few words why a cell has no score.
+
+    >>> _brief_reason({"keys": [], "reason": "er needs labels of errors, and ...", "lacks": "labels of errors"})
+    'needs labels of errors'
+    >>> _brief_reason({"keys": ["4f1c"], "reason": ""})
+    'no score'
+    """
+    if cell.get("lacks"):
+        return f"needs {cell['lacks']}"
+    if not cell["reason"]:
+        return "no score"
+    return "failed" if cell["keys"] else "cannot run"
 
 
 def _certain(gain: Difference | None, sign: int) -> int:

@@ -161,9 +161,10 @@ def curves_over_images(
 
 
 def share_range(series: Series, margin: float = 0.02) -> tuple[float, float]:
-    """Return the part of 0 to 1 that values and intervals cover."""
+    """Return the part of 0 to 1 that values and intervals cover; beyond 1 if a ratio is."""
     values = [value for column in ("value", "low", "high") for value in series.values(column)]
-    return max(0.0, min(values) - margin), min(1.0, max(values) + margin)
+    highest = max(values)
+    return max(0.0, min(values) - margin), min(max(1.0, highest), highest + margin)
 
 
 def value_range(rows: pd.DataFrame) -> tuple[float, float]:

@@ -37,7 +37,7 @@ class LiveView:
 def render(store: Store, now: float, height: int = 40, ascii: bool = False) -> LiveView:
     """Return the running sweeps, else the latest, and their runs, in about `height` lines."""
     known = read_statuses(store)
-    live = [sweep for sweep, heard in known if sweep.is_alive(heard, now)]
+    live = [sweep for sweep, last_seen in known if sweep.is_alive(last_seen, now)]
     visible = live or [sweep for sweep, _ in known[-1:]]
     names = {key: name for sweep, _ in known for key, name in sweep.runs.items()}
     lines = [status_line(sweep, sweep in live, now) for sweep in visible] or [f"no sweep is known in {store.folder}"]

@@ -12,7 +12,7 @@ from driftline.types import JsonObject
 INK, SOFT, FAINT, GRID, PAPER = "var(--ink)", "var(--soft)", "var(--faint)", "var(--grid)", "var(--paper)"
 NEW, NEW_SOFT = "var(--new)", "var(--new-soft)"  # the answer, what is gained
 OLD, OLD_SOFT = "var(--old)", "var(--old-soft)"  # what stands still, what was lost
-REST, REST_SOFT = "var(--rest)", "var(--rest-soft)"  # everything else
+REST = "var(--rest)"  # everything else
 FONT = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 CONFIG: JsonObject = {
     "background": "transparent",

@@ -3,7 +3,7 @@
 NED's sequences are one uniform shuffle: nothing drifts, and almost all classes have been seen early. The other orders
 go beyond the paper. Each has one number, written behind its name: `drifting 0.2` or `drifting:0.2`.
 
-- `drifting W`: every class has a centre in time, and its samples lie around it with the standard deviation W; the
+- `drifting W`: every class has a center in time, and its samples lie around it with the standard deviation W; the
   stream is 1 long.
 - `bursts N`: the samples of a class come in runs of N, the last of which may be shorter.
 - `recurring V`: every class comes V times and is away in between, each time about as long as it was there. When its
@@ -29,8 +29,8 @@ def uniform(labels: np.ndarray, number: float, random: np.random.Generator) -> n
 
 def drifting(labels: np.ndarray, width: float, random: np.random.Generator) -> np.ndarray:
     """Return the order of times that are normally distributed around the center of each class."""
-    centre = random.random(labels.max() + 1)
-    return np.argsort(centre[labels] + width * random.standard_normal(len(labels)), kind="stable")
+    center = random.random(labels.max() + 1)
+    return np.argsort(center[labels] + width * random.standard_normal(len(labels)), kind="stable")
 
 
 def bursts(labels: np.ndarray, length: float, random: np.random.Generator) -> np.ndarray:

@@ -86,7 +86,7 @@ class ImageFiles:
             "batch": self.batch,
             "speed": self.speed,
             "source_images": [len(of) for of in self.images],
-            "crop": "as published; the centre of 224 pixels of larger images",
+            "crop": "as published; the center of 224 pixels of larger images",
             "schedule": self.schedule.to_card(),
         }
 

@@ -137,7 +137,7 @@ def corruption_stream(
 
     `crop`: whether each image is flipped at random, a random part of it resized to its full size (to 224 pixels if it
     is larger), as in CCC, from the file at its own size if there is one; if not given, only images of 64 pixels or more
-    are. Without it, images larger than 224 pixels are resized to 256 and their centre of 224 is shown, as in
+    are. Without it, images larger than 224 pixels are resized to 256 and their center of 224 is shown, as in
     ImageNet-C. `jpeg`: the quality with which each image is compressed in the end; ImageNet-C's and CCC's images have
     85. `frost`: a folder with ImageNet-C's photographs of frost. `corrupt` replaces `corruptions.corrupt`.
     """
@@ -164,7 +164,7 @@ def corruption_stream(
 
 def _check_images(source: Samples, shape: tuple[int, ...]) -> None:
     if len(shape) != 4 or shape[3] != 3 or source.x.dtype != np.uint8:
-        raise UserError(f"corruptions are made for colour images in bytes; these inputs have the shape {shape[1:]}")
+        raise UserError(f"corruptions are made for color images in bytes; these inputs have the shape {shape[1:]}")
 
 
 def _check_numbers(n_images: int, batch: int, speed: int, jpeg: int | None) -> None:
@@ -197,7 +197,7 @@ def _random_crops(shape: tuple[int, ...]) -> tuple[Crop, str]:
 
 def _center_crops(shape: tuple[int, ...]) -> tuple[Crop, str]:
     larger = min(shape[1:3]) > cropping.DEFAULT_SIDE
-    name = "the centre of 224 pixels" if larger else "the whole image"  # part of the card
+    name = "the center of 224 pixels" if larger else "the whole image"  # part of the card
     return lambda images, keys: cropping.center_crops(np.asarray(images)), name
 
 

@@ -1,4 +1,4 @@
-"""A metric along the stream: the best method against the baseline, with the gain filled in; others are grey."""
+"""A metric along the stream: the best method against the baseline, with the gain filled in; others are gray."""
 
 from __future__ import annotations
 

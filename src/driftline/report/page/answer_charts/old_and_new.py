@@ -42,22 +42,24 @@ def draw(scene: Scene, chart: OldAndNew) -> JsonObject | None:
         scale=alt.Scale(domainMin=-0.15, domainMax=end, nice=False, zero=False),
         axis=named_axis(time_ticks(times, times)),
     )
-    layers = []
+    layers, labels = [], []
     for line, color in (("old", OLD), ("new", NEW)):
         plot = base(scene.charts.add_data(Series(FIELDS, lines[line])), scene.height).encode(x=x)
-        layers += [
-            plot.mark_area(color=color, opacity=0.12).encode(y=y_axis("low", span), y2="high:Q"),
-            plot.mark_line(color=color, strokeWidth=2.2, strokeJoin="round").encode(y=y_axis("value", span)),
-            plot.mark_point(color=color, filled=True, size=46, opacity=1).encode(
-                y=y_axis("value", span), tooltip=tooltips(*TOOLTIP, ("time", chart.unit))
-            ),
-        ]
-    labels = [
-        EndLabel(lines[line][-1][3], names[line], color, lines[line][-1][1])
-        for line, color in (("old", OLD), ("new", NEW))
-    ]
+        layers += _line(plot, color, span, chart.unit)
+        labels.append(EndLabel(lines[line][-1][3], names[line], color, lines[line][-1][1]))
     layers += [*_gap(chart, lines, x), *end_labels(labels, (span.low, span.high), scene.height, WIDE)]
     return look(alt.layer(*layers), scene.answer.text)
+
+
+def _line(plot: alt.Chart, color: str, span: Span, unit: str) -> list[alt.Chart]:
+    """Return a line with its interval and its points."""
+    return [
+        plot.mark_area(color=color, opacity=0.12).encode(y=y_axis("low", span), y2="high:Q"),
+        plot.mark_line(color=color, strokeWidth=2.2, strokeJoin="round").encode(y=y_axis("value", span)),
+        plot.mark_point(color=color, filled=True, size=46, opacity=1).encode(
+            y=y_axis("value", span), tooltip=tooltips(*TOOLTIP, ("time", unit))
+        ),
+    ]
 
 
 TOOLTIP = (("line", "model"), ("score", "accuracy"), ("n", "test answers"), ("seeds", "seeds"))

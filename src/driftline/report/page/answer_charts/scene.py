@@ -39,7 +39,7 @@ class Scene:
         return self.colors.get(method, REST)
 
     def text_color(self, method: str) -> str:
-        """Return the color of a method's name: grey marks have darker names."""
+        """Return the color of a method's name: gray marks have darker names."""
         return SOFT if self.color(method) == REST else self.color(method)
 
     def weight(self, method: str) -> int:
@@ -65,7 +65,7 @@ def score_text(value: float | None, low: float | None, high: float | None) -> st
 
 
 def role_color(table: ResultTable, answer: Answer | None) -> dict[str, str]:
-    """Return the color of each method: blue is the answer, orange stands still, grey is everything else."""
+    """Return the color of each method: blue is the answer, orange stands still, gray is everything else."""
     colors = dict.fromkeys(table.group.methods, REST)
     if answer is not None and answer.method in colors:
         colors[answer.method] = NEW
