@@ -233,11 +233,11 @@ def logged(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_logged_probabilities_are_watched_and_keep_their_class(tmp_path: Path) -> None:
-    table = logged(make_table()).assign(q=lambda rows: 1 - rows["p"], said="no")
-    table.loc[table["p"] > 0.5, "said"] = "yes"
+    table = logged(make_table()).assign(q=lambda rows: 1 - rows["p"], logged="no")
+    table.loc[table["p"] > 0.5, "logged"] = "yes"
     options = {"features": ["a", "b"], "metric": "log-loss"}
     monitor, other = fit(table, probability="p", **options), fit(table, probability="q=no", **options)
-    guessed = fit(table, probability="q", predictions="said", **options)
+    guessed = fit(table, probability="q", predictions="logged", **options)
     assert guessed.watch.columns.probabilities == (("q", "no"),), "as the predictions say"
     other.save(tmp_path / "watch.json")
     other = Monitor.load(tmp_path / "watch.json")
