@@ -149,11 +149,11 @@ GENERATORS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("said", GENERATORS)
-def test_any_generator_may_be_seeded_from_the_seed_but_with_no_constant(said: str) -> None:
-    make = GENERATORS[said]
+@pytest.mark.parametrize("output", GENERATORS)
+def test_any_generator_may_be_seeded_from_the_seed_but_with_no_constant(output: str) -> None:
+    make = GENERATORS[output]
     check_learner(drawing(make), models=[logistic_regression])
-    with pytest.raises(AssertionError, match=re.escape(said.replace("*", "0"))):
+    with pytest.raises(AssertionError, match=re.escape(output.replace("*", "0"))):
         check_learner(drawing(lambda seed: make(0)), models=[logistic_regression])
 
 
@@ -194,7 +194,7 @@ class LeavesTrainingMode(FineTune):
 
 @dataclass
 class CountsPredictions(FineTune):
-    """Its hidden count moves the next lesson's batches."""
+    """Its hidden count moves the next training round's batches."""
 
     transient = frozenset({"_asked"})
 
@@ -312,9 +312,9 @@ class AnswersAfterAdapting(FineTune):
         self.model[-1].bias.data += 1
 
     def predict(self, x: Any) -> Answers:
-        said = super().predict(x)
+        output = super().predict(x)
         self._turn = not getattr(self, "_turn", False)
-        return said if self._turn else Answers((said.prediction + 1) % 3)
+        return output if self._turn else Answers((output.prediction + 1) % 3)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_no_probes_at_the_end_unless_due() -> None:
 
 def test_samples_that_come_one_by_one_are_answered_before_their_label_is_told() -> None:
     class Echo(Learner):
-        """Answers with the label it was told last."""
+        """Answers with the label that was revealed last."""
 
         latest = 7
 

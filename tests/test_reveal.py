@@ -113,7 +113,7 @@ def test_labels_on_their_way_survive_a_restart(tmp_path: Path) -> None:
         assert shown.y.tolist() == expected[k].y.tolist()
 
 
-def told(reveal: RevealPolicy, steps: int, says: int = 0, n: int = 6) -> list[list[int] | None]:
+def given_labels(reveal: RevealPolicy, steps: int, says: int = 0, n: int = 6) -> list[list[int] | None]:
     """Which samples became known after each one that came, if all are answered alike."""
     found: list[list[int] | None] = []
     for k in range(steps):
@@ -133,29 +133,31 @@ def test_one_by_one_a_label_comes_after_its_own_answer() -> None:
 
 
 def test_one_by_one_errors_are_told_and_right_answers_are_not() -> None:
-    assert told(rule(Reveal.ERRORS), 1) == [None, [1], None, [3], None, [5]]
-    assert told(rule(Reveal.INPUTS), 1) == [None] * 6
+    assert given_labels(rule(Reveal.ERRORS), 1) == [None, [1], None, [3], None, [5]]
+    assert given_labels(rule(Reveal.INPUTS), 1) == [None] * 6
 
 
 def test_one_by_one_a_delay_counts_samples_and_goes_on_across_steps() -> None:
-    assert told(rule(delay=4), 2) == [None] * 4 + [[k] for k in range(8)]
+    assert given_labels(rule(delay=4), 2) == [None] * 4 + [[k] for k in range(8)]
 
 
 def test_missing_labels_never_come_and_are_the_same_both_ways() -> None:
     n = 400
-    known = [turn for feed in told(rule(missing=0.3), 1, n=n) if feed for turn in feed]
+    known = [turn for feed in given_labels(rule(missing=0.3), 1, n=n) if feed for turn in feed]
     assert abs(len(known) / n - 0.7) < 0.07
     shown = rule(missing=0.3)(step(0, n), Answers(np.zeros(n, int)))
     assert shown.x.ravel().astype(int).tolist() == known
-    with_delay = [turn for feed in told(rule(missing=0.3, delay=3), 2, n=200) if feed for turn in feed]
-    assert with_delay == [turn for feed in told(rule(missing=0.3), 2, n=200) if feed for turn in feed if turn < 397]
+    with_delay = [turn for feed in given_labels(rule(missing=0.3, delay=3), 2, n=200) if feed for turn in feed]
+    assert with_delay == [
+        turn for feed in given_labels(rule(missing=0.3), 2, n=200) if feed for turn in feed if turn < 397
+    ]
 
 
 def test_one_by_one_goes_on_after_a_crash(tmp_path: Path) -> None:
     whole = rule(delay=4, missing=0.3)
-    expected = told(whole, 2)[6:]
+    expected = given_labels(whole, 2)[6:]
     first, second = rule(delay=4, missing=0.3), rule(delay=4, missing=0.3)
-    told(first, 1)
+    given_labels(first, 1)
     serialization.save(first.state(), tmp_path / "state")
     second.restore(serialization.load(tmp_path / "state"))
     feed = second.feed(step(1))
@@ -208,8 +210,8 @@ def test_only_plain_predictions_are_told_and_they_are_what_is_recorded() -> None
     feed = reveal.feed(step(0, 2))
     feed.reveal_next(np.int32(1))
     feed.reveal_next(torch.tensor(0))
-    told = reveal.verified_answers(Answers(np.array([Agreeing(), Agreeing()])), trusted=True)
-    assert repr(told.prediction.tolist()) == "[1, 0]", "such an object equals a number, but is not recorded as one"
+    verified = reveal.verified_answers(Answers(np.array([Agreeing(), Agreeing()])), trusted=True)
+    assert repr(verified.prediction.tolist()) == "[1, 0]", "such an object equals a number, but is not recorded as one"
 
 
 def test_scores_and_distances_count_as_they_were_before_the_label() -> None:
@@ -220,21 +222,21 @@ def test_scores_and_distances_count_as_they_were_before_the_label() -> None:
     for row in honest.rows():
         feed.reveal_next(row)
         row.scores[:] = 9  # type: ignore[index]
-    told = reveal.verified_answers(rewritten, trusted=True)
-    assert (told.scores.tolist(), told.distance.tolist()) == ([[0.4, 0.6], [0.7, 0.3]], [1.0, 2.0])
+    verified = reveal.verified_answers(rewritten, trusted=True)
+    assert (verified.scores.tolist(), verified.distance.tolist()) == ([[0.4, 0.6], [0.7, 0.3]], [1.0, 2.0])
     for trusted in (True, False):
         feed = reveal.feed(step(0, 2))
         for prediction in honest.prediction:
             feed.reveal_next(prediction)
-        told = reveal.verified_answers(rewritten, trusted=trusted)
-        assert told.prediction.tolist() == [1, 0]
-        assert (told.scores is None, told.distance is None) == (not trusted, not trusted)
+        verified = reveal.verified_answers(rewritten, trusted=trusted)
+        assert verified.prediction.tolist() == [1, 0]
+        assert (verified.scores is None, verified.distance is None) == (not trusted, not trusted)
 
 
 @pytest.mark.parametrize("missing", [0.3, 0.5])
 def test_missing_labels_do_not_depend_on_the_block(missing: float) -> None:
     def known(block: int) -> list[int]:
-        found = told(rule(missing=missing), 120 // block, n=block)
+        found = given_labels(rule(missing=missing), 120 // block, n=block)
         return [turn for feed in found if feed for turn in feed]
 
     assert known(120) == known(10) == known(8)

@@ -165,8 +165,8 @@ def test_the_page_says_when_labels_arrive(tmp_path: Path, monkeypatch: pytest.Mo
     assert numbers["data"]["features"] == []
     assert (numbers["data"]["label_delay"], numbers["data"]["label_time"]) == (0, "known")
     assert "a label is revealed when it became known (column known)" in Path("audit.html").read_text("utf-8")
-    said = {"time": "when", "target": "y", "predictions": "b", "period": "50 rows"}
-    after = driftline.audit(frame.drop(columns="known"), **said, delay="70d")  # type: ignore[arg-type]
+    output = {"time": "when", "target": "y", "predictions": "b", "period": "50 rows"}
+    after = driftline.audit(frame.drop(columns="known"), **output, delay="70d")  # type: ignore[arg-type]
     after.write("after.html", "after.json")
     assert "a label is revealed 70d after its row" in Path("after.html").read_text("utf-8")
     assert "known 1 period(s) late (median)" in " ".join(after.data.notes)

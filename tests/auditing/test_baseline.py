@@ -62,7 +62,7 @@ def test_the_policy_that_knows_labels_alone_by_hand(coin: AuditResult) -> None:
 def test_a_log_of_numbers_has_a_baseline_too() -> None:
     y = np.random.default_rng(5).normal(size=400)
     found = driftline.audit(
-        table("none", rows=400).assign(y=y, said=0.0), **{**QUICK, "model": None}, predictions="said"
+        table("none", rows=400).assign(y=y, logged=0.0), **{**QUICK, "model": None}, predictions="logged"
     )
     assert found.log is not None
     assert found.log.metric.name == "rmse"

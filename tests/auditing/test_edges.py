@@ -40,8 +40,8 @@ def test_a_target_that_nobody_can_answer_leaves_ratios_unknown() -> None:
 def test_constant_numbers_for_a_long_time(first: int, last: int, log: bool) -> None:
     y = np.random.default_rng(0).normal(size=600)
     y[first:last] = 0.0
-    more: dict[str, Any] = {"predictions": "said", "model": None} if log else {}
-    found = driftline.audit(table(rows=600).assign(y=y, said=0.5), **{**QUICK, **more})
+    more: dict[str, Any] = {"predictions": "logged", "model": None} if log else {}
+    found = driftline.audit(table(rows=600).assign(y=y, logged=0.5), **{**QUICK, **more})
     json.dumps(found.to_dict(), allow_nan=False)
     assert "Audit of" in found.html()
 
@@ -52,9 +52,9 @@ def test_one_time_for_all_rows_is_refused() -> None:
 
 
 def test_boundaries_among_rows_of_the_same_time_are_reported() -> None:
-    frame = table(rows=400).assign(said="yes")[["when", "y", "said"]]
+    frame = table(rows=400).assign(logged="yes")[["when", "y", "logged"]]
     plain, tied = (
-        driftline.audit(rows, time="when", target="y", predictions="said", period="100 rows").data.notes
+        driftline.audit(rows, time="when", target="y", predictions="logged", period="100 rows").data.notes
         for rows in (frame, frame.assign(when=np.arange(400) // 150))
     )
     assert not any("of the same time" in note for note in plain)
@@ -62,17 +62,17 @@ def test_boundaries_among_rows_of_the_same_time_are_reported() -> None:
 
 
 def test_an_infinite_prediction_is_refused() -> None:
-    frame = table(rows=400).assign(y=np.random.default_rng(0).normal(size=400), said=np.r_[np.inf, np.zeros(399)])
-    with pytest.raises(UserError, match="'said' has 1 missing or infinite values"):
-        driftline.audit(frame, **{**QUICK, "model": None}, predictions="said")
+    frame = table(rows=400).assign(y=np.random.default_rng(0).normal(size=400), logged=np.r_[np.inf, np.zeros(399)])
+    with pytest.raises(UserError, match="'logged' has 1 missing or infinite values"):
+        driftline.audit(frame, **{**QUICK, "model": None}, predictions="logged")
 
 
 def test_a_log_with_late_labels_raises_its_alarms_late() -> None:
     pytest.importorskip("river")
     frame = table("concept", rows=1200)
-    frame["said"] = np.where((frame["b"] > 0) == (frame["a"] < 1), "yes", "no")
+    frame["logged"] = np.where((frame["b"] > 0) == (frame["a"] < 1), "yes", "no")
     at_once, late = (
-        driftline.audit(frame, time="when", target="y", predictions="said", period="200 rows", delay=delay)
+        driftline.audit(frame, time="when", target="y", predictions="logged", period="200 rows", delay=delay)
         for delay in (0, 2)
     )
     names, fired = at_once.data.periods, at_once.log_alarms["adwin"]
@@ -84,11 +84,11 @@ def test_texts_that_change_their_words_but_not_their_length_have_changed() -> No
     random = np.random.default_rng(0)
     words = [f"w{k}rd" for k in range(10, 60)]
 
-    def said(pool: list[str]) -> str:
+    def draw_label(pool: list[str]) -> str:
         return " ".join(random.choice(pool, 6))
 
-    same = [said(words) for _ in range(400)]
-    other = [said(words[:25] if k < 200 else words[25:]) for k in range(400)]
+    same = [draw_label(words) for _ in range(400)]
+    other = [draw_label(words[:25] if k < 200 else words[25:]) for k in range(400)]
     frame = read_frame(table(rows=400).assign(same=same, other=other), time="when", target="y")
     shifts = feature_shifts(prepare(frame, QUICK["model"], QUICK["period"], 0, 0, Limits(), None))
     changed = {row.feature: row.changed for row in shifts}
@@ -105,9 +105,9 @@ def test_a_short_table_is_cut_by_itself_into_periods_that_are_long_enough() -> N
 
 def test_a_column_that_identifies_the_row_is_named_with_the_way_to_exclude_it() -> None:
     frame = table(rows=400)
-    frame = frame.assign(number=range(400), name=[f"row {k}" for k in range(400)], said="yes")
-    frame = frame[["when", "a", "b", "number", "name", "said", "y"]]
-    found = driftline.audit(frame, time="when", target="y", predictions="said", period="100 rows")
+    frame = frame.assign(number=range(400), name=[f"row {k}" for k in range(400)], logged="yes")
+    frame = frame[["when", "a", "b", "number", "name", "logged", "y"]]
+    found = driftline.audit(frame, time="when", target="y", predictions="logged", period="100 rows")
     assert found.data.time_proxies == ("number", "name")
     others = ",".join(name for name in found.data.features if name not in ("number", "name"))
     assert f'--features "{others}"' in found.answers[2].text
@@ -118,8 +118,8 @@ def test_a_column_that_identifies_the_row_is_named_with_the_way_to_exclude_it() 
 
 @pytest.mark.parametrize("features", [np.array(["a", "b"]), table(rows=4).columns[[1, 2]]], ids=["array", "index"])
 def test_features_are_any_sequence_of_names(features: Any) -> None:
-    frame = table(rows=400).assign(said="yes")
-    found = driftline.audit(frame, time="when", target="y", predictions="said", period="100 rows", features=features)
+    frame = table(rows=400).assign(logged="yes")
+    found = driftline.audit(frame, time="when", target="y", predictions="logged", period="100 rows", features=features)
     assert found.data.features == ("a", "b")
     assert "features=['a', 'b']" in found.provenance.command
 

@@ -1,4 +1,4 @@
-"""Every sentence about ageing is said if its test has passed, and not otherwise."""
+"""Every sentence about ageing is printed if its test has passed, and not otherwise."""
 
 from __future__ import annotations
 
@@ -67,23 +67,23 @@ def aged(shape: Shape, dates: tuple[ChangeDate, ...] = ()) -> Verdict:
 
 
 def test_nothing() -> None:
-    said = text(verdict())
-    assert "Nothing in this table shows that models age" in said
-    assert "(p = 0.41)" in said
-    assert "would have noticed a loss of" in said
-    assert "harder" not in said
+    output = text(verdict())
+    assert "Nothing in this table shows that models age" in output
+    assert "(p = 0.41)" in output
+    assert "would have noticed a loss of" in output
+    assert "harder" not in output
 
 
 def test_no_skill_no_other_verdict() -> None:
-    said = text(replace(aged(Shape("uncertain")), has_skill=False))
-    assert said.startswith("The model is no better than a constant answer")
-    assert "changes" not in said
+    output = text(replace(aged(Shape("uncertain")), has_skill=False))
+    assert output.startswith("The model is no better than a constant answer")
+    assert "changes" not in output
 
 
 def test_an_abrupt_change_has_its_date_and_loss() -> None:
-    said = text(aged(Shape("abrupt", cuts=(Cut(5),)), (DATE,)), loss_since=(LOSS,))
-    assert "on 2024-05-14 (between 2024-05-12 and 2024-05-16) the relation between inputs and target changed" in said
-    assert "an older model loses 9.1 points [8.2, 10.0]" in said
+    output = text(aged(Shape("abrupt", cuts=(Cut(5),)), (DATE,)), loss_since=(LOSS,))
+    assert "on 2024-05-14 (between 2024-05-12 and 2024-05-16) the relation between inputs and target changed" in output
+    assert "an older model loses 9.1 points [8.2, 10.0]" in output
 
 
 def test_other_shapes() -> None:
@@ -105,9 +105,9 @@ def test_other_shapes() -> None:
 
 
 def test_new_inputs_are_not_a_changed_relation() -> None:
-    said = text(aged(Shape("gradual", start=0, end=11)), cause_z=0.8)
-    assert "because later inputs are new" in said
-    assert "relation" not in said
+    output = text(aged(Shape("gradual", start=0, end=11)), cause_z=0.8)
+    assert "because later inputs are new" in output
+    assert "relation" not in output
 
 
 def test_each_part_of_ageing_is_needed() -> None:
@@ -125,9 +125,9 @@ def test_each_part_of_ageing_is_needed() -> None:
 
 def test_miscalibration() -> None:
     moved = verdict(raw=STRONG, shape=Shape("gradual", start=0, end=11))
-    said = text(moved, base_rates=(0.3, 0.7), base_rate_class="yes")
-    assert "The share of 'yes' moved from 30% to 70%" in said
-    assert "no change of the ranking was found. Recalibrate" in said
+    output = text(moved, base_rates=(0.3, 0.7), base_rate_class="yes")
+    assert "The share of 'yes' moved from 30% to 70%" in output
+    assert "no change of the ranking was found. Recalibrate" in output
     sure = text(replace(moved, shifted=STRONG))
     assert "The probabilities of old models are off in later periods" in sure
     assert "Level or scale of the target moved" in text(moved, is_number=True)
@@ -153,9 +153,9 @@ def test_order_alone_and_too_few_periods() -> None:
 @pytest.mark.parametrize(("change", "word"), [(-0.12, "harder"), (0.12, "easier")])
 def test_difficulty_is_a_finding_of_its_own(change: float, word: str) -> None:
     course = Course(0.001, change, None, 0.78, 0.78 + change)
-    said = text(verdict(course=course))
-    assert f"The data got {word} (p = 0.001): a new model reaches accuracy 78.0% in the first" in said
-    assert ("retraining does not help" in said) == (word == "harder")
+    output = text(verdict(course=course))
+    assert f"The data got {word} (p = 0.001): a new model reaches accuracy 78.0% in the first" in output
+    assert ("retraining does not help" in output) == (word == "harder")
     both = text(replace(aged(Shape("uncertain")), course=course))
     assert f"The data got {word}" in both
     assert "retraining does not help" not in both
@@ -180,12 +180,12 @@ def test_warnings_about_a_table() -> None:
             "y": ["yes"] * 10 + ["no"] * 190,
         }
     )
-    said = " | ".join(check_table(read_frame(frame, time="when", target="y")))
-    assert "95.0% of the rows are 'no'" in said
-    assert "'number' identifies the time or the row" in said
-    assert "'same' is constant" in said
-    assert "'nothing' is empty" in said
-    assert "'born' is a date" in said
+    output = " | ".join(check_table(read_frame(frame, time="when", target="y")))
+    assert "95.0% of the rows are 'no'" in output
+    assert "'number' identifies the time or the row" in output
+    assert "'same' is constant" in output
+    assert "'nothing' is empty" in output
+    assert "'born' is a date" in output
     copies = read_frame(frame[["when", "x", "y"]], time="when", target="y")
     assert "100 of 200 rows are copies" in " | ".join(check_table(copies))
 

@@ -63,8 +63,8 @@ def driftline(
         monkeypatch.setattr(sys, "argv", ["driftline", "audit", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
+        output = capsys.readouterr()
+        return int(ended.value.code or 0), output.out, output.err
 
     return command
 
@@ -189,8 +189,8 @@ def test_the_answers_are_shown_even_if_nothing_can_be_written(
 
     for name in ("write_bytes", "write_json"):
         monkeypatch.setattr(f"driftline.auditing.result.{name}", full)
-    table(rows=200).assign(said="yes").to_csv("log.csv", index=False)
-    options = ("--time", "when", "--target", "y", "--predictions", "said", "--features", "a", "--period", "50 rows")
+    table(rows=200).assign(logged="yes").to_csv("log.csv", index=False)
+    options = ("--time", "when", "--target", "y", "--predictions", "logged", "--features", "a", "--period", "50 rows")
     code, out, err = driftline("log.csv", *options, "--jobs", "1", "--quiet")
     assert code == 2
     assert "logged" in out

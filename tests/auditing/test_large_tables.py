@@ -27,7 +27,7 @@ def frame(rows: int = ROWS) -> pd.DataFrame:
     day = np.sort(random.choice(360, rows, p=np.repeat([1 / 11, 10 / 11], 180) / 180))
     when = pd.Timestamp("2023-01-01") + pd.to_timedelta(day + random.random(rows), unit="D")
     made = pd.DataFrame({"when": when, "x": random.normal(size=rows).round(3), "kind": random.choice(["a", "b"], rows)})
-    return made.assign(y=(made["x"] > 0).astype(int), said=1).sort_values("when", ignore_index=True)
+    return made.assign(y=(made["x"] > 0).astype(int), logged=1).sort_values("when", ignore_index=True)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_a_small_file_is_read_as_a_whole(folder: Path, monkeypatch: pytest.Monke
 
 
 def test_an_audit_says_how_many_rows_it_read(folder: Path) -> None:
-    options: dict[str, Any] = {"time": "when", "target": "y", "predictions": "said", "features": ["x"], "rows": 60}
+    options: dict[str, Any] = {"time": "when", "target": "y", "predictions": "logged", "features": ["x"], "rows": 60}
     found = driftline.audit(folder / "parts", **options)
     assert found.data.name == "parts"
     assert found.data.rows == ROWS

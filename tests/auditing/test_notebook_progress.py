@@ -32,8 +32,8 @@ def in_shell(monkeypatch: pytest.MonkeyPatch, **shell: object) -> list[dict[str,
 
 def test_an_audit_in_a_notebook_shows_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = in_shell(monkeypatch, kernel=object())
-    frame = table(rows=400).assign(said="yes")
-    options: dict[str, Any] = {"time": "when", "target": "y", "predictions": "said", "period": "100 rows"}
+    frame = table(rows=400).assign(logged="yes")
+    options: dict[str, Any] = {"time": "when", "target": "y", "predictions": "logged", "period": "100 rows"}
     driftline.audit(frame, **options)
     assert shown[0]["text/plain"].startswith("0 of ")
     done, total = shown[-2]["text/plain"].split(":")[0].split(" of ")

@@ -142,15 +142,15 @@ def _with_delay(delay: int) -> tuple[Any, Any, dict[int, Answers]]:
 def test_sentences_about_estimates() -> None:
     row = EstimatedPeriod("June", 0.78, 0.8, None, 120)
     good = EstimatedQuality(ACCURACY, (row,) * 4, (row,), 0.018, 0.039)
-    said = " ".join(estimate_sentences(good, "y"))
-    assert "off by 1.8 points on average over 4 periods; carrying the last known value forward, by 3.9 points" in said
-    assert "June: 120 rows without 'y', estimated 78.0%." in said
-    assert said.endswith("cannot see it change.")
+    output = " ".join(estimate_sentences(good, "y"))
+    assert "off by 1.8 points on average over 4 periods; carrying the last known value forward, by 3.9 points" in output
+    assert "June: 120 rows without 'y', estimated 78.0%." in output
+    assert output.endswith("cannot see it change.")
     bad = EstimatedQuality(ACCURACY, (row,) * 4, (row,), 0.02, 0.015, "Estimates did not see it.")
-    said = " ".join(estimate_sentences(bad, "y"))
-    assert "no better than carrying the last known accuracy forward (1.5 points), so none is shown" in said
-    assert "June" not in said
-    assert said.endswith("did not see it.")
+    output = " ".join(estimate_sentences(bad, "y"))
+    assert "no better than carrying the last known accuracy forward (1.5 points), so none is shown" in output
+    assert "June" not in output
+    assert output.endswith("did not see it.")
     assert estimate_sentences(None, "y")[0].startswith("Not known")
 
 
@@ -176,5 +176,5 @@ def test_sentences_about_calibration() -> None:
     assert calibration_sentences(Calibration("'yes'", (right,))) == [
         "Probabilities of 'yes' are not significantly off in any of 1 periods."
     ]
-    said = calibration_sentences(Calibration("'yes'", (right, off)))[0]
-    assert "significantly off in 1 of 2 periods, first in May. In May they are too high" in said
+    output = calibration_sentences(Calibration("'yes'", (right, off)))[0]
+    assert "significantly off in 1 of 2 periods, first in May. In May they are too high" in output

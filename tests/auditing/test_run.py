@@ -217,8 +217,8 @@ def test_gaps_texts_dates_and_numbers_to_predict() -> None:
 
 def test_a_log_of_predictions() -> None:
     frame = table("concept", rows=1200)
-    frame["said"] = np.where((frame["b"] > 0) == (frame["a"] < 1), "yes", "no")
-    found = driftline.audit(frame, time="when", target="y", predictions="said", period="200 rows")
+    frame["logged"] = np.where((frame["b"] > 0) == (frame["a"] < 1), "yes", "no")
+    found = driftline.audit(frame, time="when", target="y", predictions="logged", period="200 rows")
     assert found.gate_values["first_own"] > 0.9  # type: ignore[operator]
     assert found.gate_values["first_later"] < 0.5  # type: ignore[operator]
     assert "tas" not in found.gate_values
@@ -229,7 +229,7 @@ def test_a_log_of_predictions() -> None:
     assert found.headline == "The logged predictions got worse"
     assert "<title>Audit of the frame</title>" in found.html()
     alone = driftline.audit(
-        frame[["when", "y", "said"]], time="when", target="y", predictions="said", period="200 rows"
+        frame[["when", "y", "logged"]], time="when", target="y", predictions="logged", period="200 rows"
     )
     assert "There are no feature columns" in alone.answers[2].text
 

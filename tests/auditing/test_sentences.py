@@ -27,21 +27,21 @@ def horizons(events: int = 4, p: float = 0.01, at: int | None = 2) -> Horizons:
     return Horizons(one, one, AgeCurve((FELL,) * 6, at), 0.9)
 
 
-def said(found: Horizons, judged: Any = OLD) -> str:
+def sentence(found: Horizons, judged: Any = OLD) -> str:
     return horizon_answer(found, ageing(judged, loss_since=(SIZES.staleness,)), "").text
 
 
 def test_a_horizon_is_named_only_if_the_model_ages_and_the_curve_falls() -> None:
-    assert "After 2 months an old model falls surely below 90% of a new one (85% [82, 88])" in said(horizons())
-    for other in (said(horizons(at=None)), said(horizons(), verdict())):
+    assert "After 2 months an old model falls surely below 90% of a new one (85% [82, 88])" in sentence(horizons())
+    for other in (sentence(horizons(at=None)), sentence(horizons(), verdict())):
         assert "No horizon: within 6 months old models do not surely fall below 90% of a new one" in other
 
 
 def test_survival_is_compared_with_permuted_periods() -> None:
-    assert "longer than in permuted periods (2, p = 0.01)" in said(horizons())
-    assert "within noise: permuted periods give 2, so it says nothing about ageing" in said(horizons(p=0.3))
-    assert "permuted periods give 2 (p = 0.01), but no ageing was found" in said(horizons(), verdict())
-    never = said(horizons(events=0))
+    assert "longer than in permuted periods (2, p = 0.01)" in sentence(horizons())
+    assert "within noise: permuted periods give 2, so it says nothing about ageing" in sentence(horizons(p=0.3))
+    assert "permuted periods give 2 (p = 0.01), but no ageing was found" in sentence(horizons(), verdict())
+    never = sentence(horizons(events=0))
     assert never.count("not seen within 6 months") == 2
     assert "3.5" not in never
 

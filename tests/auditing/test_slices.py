@@ -57,9 +57,9 @@ def test_the_segment_that_drifts_is_the_only_one_that_stands_out() -> None:
     assert red.elsewhere.low < 0 < red.elsewhere.high
     assert red.first_age == 2  # at age 1 only one of eleven models lies across the change
     assert not any(s.decays for s in slices.segments if s.values in ("green", "blue"))
-    said = " ".join(slice_sentences(slices, lambda age: f"{age:g} weeks"))
-    assert "'color' red: older models lose 0." in said
-    assert "surely from an age of 2 weeks on" in said
+    output = " ".join(slice_sentences(slices, lambda age: f"{age:g} weeks"))
+    assert "'color' red: older models lose 0." in output
+    assert "surely from an age of 2 weeks on" in output
 
 
 def test_no_segment_decays_without_drift() -> None:

@@ -57,18 +57,20 @@ def test_another_word_where_the_finding_differs(result: AuditResult) -> None:
     assert ageing is not None
     assert policies is not None
 
-    def said(ageing: Ageing, policy: str, reason: str, newer: Estimate = NOTHING) -> Summary:
+    def summary(ageing: Ageing, policy: str, reason: str, newer: Estimate = NOTHING) -> Summary:
         return summarize_model(ageing, recommending(policies, policy, reason, newer_rows=newer), data)
 
-    assert said(calm(ageing), "never", "no-ageing").word == "Keep it"
-    assert said(calm(ageing), "never", "no-ageing").tone == "keep"
-    doubtful = said(calm(ageing), "never", "no-ageing", GAIN)
+    assert summary(calm(ageing), "never", "no-ageing").word == "Keep it"
+    assert summary(calm(ageing), "never", "no-ageing").tone == "keep"
+    doubtful = summary(calm(ageing), "never", "no-ageing", GAIN)
     assert (doubtful.word, doubtful.rows[3].label) == ("Not certain", "If retrained")
-    assert said(ageing, "never", "not-sure").word == "Not certain"
-    assert said(ageing, "recalibrate", "recalibrate").word == "Recalibrate"
-    weak = said(judged(ageing, has_skill=False), "never", "unknown")
+    assert summary(ageing, "never", "not-sure").word == "Not certain"
+    assert summary(ageing, "recalibrate", "recalibrate").word == "Recalibrate"
+    weak = summary(judged(ageing, has_skill=False), "never", "unknown")
     assert (weak.word, weak.sentences[0]) == ("Look at the data", "The model is no better than a constant answer.")
-    few = said(judged(calm(ageing), recalibrated=replace(calm(ageing).verdict.recalibrated, order=None)), "never", "x")
+    few = summary(
+        judged(calm(ageing), recalibrated=replace(calm(ageing).verdict.recalibrated, order=None)), "never", "x"
+    )
     assert few.word == "Not certain"
     assert "too few" in few.sentences[0]
 

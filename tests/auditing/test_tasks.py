@@ -37,9 +37,9 @@ def whole() -> dict[str, Any]:
 
 
 def test_a_killed_audit_goes_on_where_it_stopped(whole: dict[str, Any], tmp_path: Path) -> None:
-    def killed_at(limit: float, said: list[tuple[str, int, int]]) -> Any:
+    def killed_at(limit: float, output: list[tuple[str, int, int]]) -> Any:
         def on_progress(*event: Any) -> None:
-            said.append(event)
+            output.append(event)
             if event[1] >= limit:
                 raise Killed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,7 +69,7 @@ class Memorized(Learner):
 
 
 @pytest.mark.parametrize("name", ["refinement", "open-world"])
-def test_a_candidate_that_only_the_test_labels_favor_is_not_selected(name: str, tmp_path: Path) -> None:
+def test_a_candidate_that_only_the_test_labels_favor_is_not_selected(name: str) -> None:
     """The oracle takes the candidate that knows all test labels; honest selection has no use for it."""
     given = {**CASES[name], "upstream_updates": 1, "resamples": 5}
     dataset, benchmark = data.load(given["data"]), registry.get("benchmark", name)

@@ -136,8 +136,8 @@ def test_it_prints_whole_cards(page: Any) -> None:
 
 def test_a_log_has_its_own_page(browser: Any, complaints: list[str], tmp_path: Path) -> None:
     frame = table("concept", rows=500)
-    frame["said"] = (frame["b"] > 0).map({True: "yes", False: "no"})
-    driftline.audit(frame, predictions="said", **OPTIONS).write(tmp_path / "log.html")
+    frame["logged"] = (frame["b"] > 0).map({True: "yes", False: "no"})
+    driftline.audit(frame, predictions="logged", **OPTIONS).write(tmp_path / "log.html")
     for log in opened(browser, tmp_path / "log.html", complaints):
         assert log.locator(".verdict dt").all_inner_texts() == ["Change", "Cause", "How sure", "Alarms"]
         assert log.locator(".first .chart svg").count() == 1

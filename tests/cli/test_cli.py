@@ -132,16 +132,16 @@ def test_a_run_is_called_by_its_method_and_seed(driftline: Command, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [("class:\n", "line 1, SyntaxError: "), ("x = 1\n1 / 0\n", "line 2, ZeroDivisionError: division by zero")],
 )
 def test_a_mistake_in_a_users_own_file_is_told_with_its_line(
-    driftline: Command, tmp_path: Path, source: str, said: str
+    driftline: Command, tmp_path: Path, source: str, message: str
 ) -> None:
     (tmp_path / "mine.py").write_text(source)
     code, _, err = driftline("run", "timeline", "--data", "digits", "--methods", "mine.py:Mine")
     assert code == 2
-    assert said in err
+    assert message in err
 
 
 def test_help_keeps_what_stands_in_brackets(driftline: Command) -> None:

@@ -28,8 +28,10 @@ class Naïve(ERM):
 
 COMMANDS = """
 import sys
+import vl_convert
 from driftline.cli.main import main
 
+vl_convert.javascript_bundle = lambda *given: ""  # takes seconds, and has no letters of ours
 for command in {commands}:
     sys.argv = ["driftline", *command.split()]
     try:
@@ -59,3 +61,14 @@ def test_a_recipe_a_table_and_a_method_with_any_letters(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr.decode()
     assert "Naïve" in ran.stdout.decode()
     assert "Naïve" in (tmp_path / "bericht.html").read_text(encoding="utf-8")
+
+
+def test_a_name_that_the_encoding_lacks_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "täglich.csv").write_text("date,y\n", encoding="utf-8")
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "driftline", "audit", "täglich.csv", "--time", "date", "--target", "y"]
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.decode() == (
+        "driftline: täglich.csv is not text in the encoding ascii: set PYTHONUTF8=1, or rename the file\n"
+    )

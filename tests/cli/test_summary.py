@@ -32,9 +32,9 @@ def test_what_failed_is_named_once_per_reason(tmp_path: Path, capsys: pytest.Cap
 
 def test_a_line_names_the_first_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs.print_failures(RunSummary(failed={f"k{k}": "odd" for k in range(7)}), stages(7), Store(tmp_path))
-    said = capsys.readouterr().err
-    assert "m4 seed 0 and 2 more: odd" in said
-    assert "m5" not in said
+    output = capsys.readouterr().err
+    assert "m4 seed 0 and 2 more: odd" in output
+    assert "m5" not in output
 
 
 def test_counts_tell_of_every_end_that_stages_came_to() -> None:

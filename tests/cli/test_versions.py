@@ -61,7 +61,7 @@ def here(edited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "copy"
 
 
-def said(*arguments: str, code: int = 0) -> str:
+def printed(*arguments: str, code: int = 0) -> str:
     result: Result = CliRunner().invoke(app, [*arguments, "--runs", "s"])
     assert result.exit_code == code, result.output
     return result.stdout
@@ -81,20 +81,20 @@ def test_tables_show_the_newest_version_and_list_older_ones_apart(here: Path) ->
     assert older in second.labels
     assert re.search(rf" · older own.py={older_hash[:7]} \(\d{{4}}-\d\d-\d\d \d\d:\d\d\)$", second.title)
     assert second.title not in first.title
-    text = said("table")
+    text = printed("table")
     assert text.count("| Own |") == 2
     assert text.count("### ") == 2
     for way in (["--format", "latex"], ["--format", "csv"], ["--compare"]):
-        assert "Own" in said("table", *way)
-    assert said("table", "--compare", "--format", "csv").count("own.py:Own") == said(
+        assert "Own" in printed("table", *way)
+    assert printed("table", "--compare", "--format", "csv").count("own.py:Own") == printed(
         *("table", "--compare", "--format", "csv", *(run.key for run in first.runs))
     ).count("own.py:Own"), "older versions are compared with nothing"
-    said("report", "-o", "page.html")
+    printed("report", "-o", "page.html")
     assert f"older own.py={older_hash[:7]}" in Path("page.html").read_text(encoding="utf-8")
 
 
 def test_curves_draw_older_versions_in_a_panel_of_their_own(here: Path) -> None:
-    said("figure", "curves", "-o", "curves.html")
+    printed("figure", "curves", "-o", "curves.html")
     drawn = {panel: set(rows["method"]) for panel, rows in pd.read_csv("curves.csv").groupby("panel", sort=True)}
     newest, older = groups(Store.open("s").record())
     assert drawn == {newest.title: {"erm", "Own"}, older.title: {"Own"}}
@@ -102,7 +102,7 @@ def test_curves_draw_older_versions_in_a_panel_of_their_own(here: Path) -> None:
 
 def test_diff_names_the_file_that_changed(here: Path) -> None:
     (older, older_hash), (newer, newer_hash) = versions()
-    text = said("diff", older, newer)
+    text = printed("diff", older, newer)
     assert re.search(rf"user_files\.own\.py\s+{older_hash[:7]}\s+{newer_hash[:7]}\s", text)
     assert "scores.parquet" not in text
 
@@ -129,7 +129,7 @@ def test_list_runs_cuts_no_name_and_says_when(here: Path) -> None:
         },
         runs="s",
     )
-    lines = said("list", "runs").splitlines()
+    lines = printed("list", "runs").splitlines()
     assert len([line for line in lines if "fills_the_line=1.25)" in line]) == 1
     assert len([line for line in lines if "fills_the_line=1.75)" in line]) == 1
     assert all(re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", line) for line in lines[1:])
@@ -139,17 +139,17 @@ def test_forget_removes_what_is_superseded(here: Path) -> None:
     store = Store.open("s")
     (older, _), (newer, _) = versions()
     before = len(store.runs())
-    assert "2 run(s) would be removed" in said("forget", "--superseded", "--dry-run")
+    assert "2 run(s) would be removed" in printed("forget", "--superseded", "--dry-run")
     refused = CliRunner().invoke(app, ["forget", "--superseded", "--runs", "s"])
     assert isinstance(refused.exception, UserError)
     assert "--yes" in str(refused.exception)
     assert len(store.runs()) == before
-    text = said("forget", "--superseded", "--yes")
+    text = printed("forget", "--superseded", "--yes")
     assert older in text
     assert newer not in text
     assert len(store.runs()) == before - 2
     assert len(groups(store.record())) == 1
-    assert "no run to remove" in said("forget", "--superseded")
+    assert "no run to remove" in printed("forget", "--superseded")
 
 
 def test_forget_refuses_a_run_of_another_store(here: Path) -> None:
@@ -163,15 +163,15 @@ def test_forget_refuses_a_run_of_another_store(here: Path) -> None:
 def test_forget_removes_named_and_old_runs(here: Path) -> None:
     store = Store.open("s")
     (older, _), (newer, _) = versions()
-    said("forget", older[:10], newer, "--yes")
+    printed("forget", older[:10], newer, "--yes")
     assert not store.has(older)
     assert not store.has(newer)
     left = store.runs()
     path = left[0].folder / RUNTIME
     old = (datetime.now(UTC) - timedelta(days=40)).isoformat()
     write_checked(path, {**read_checked(path), "finished": old})
-    assert "no run to remove" in said("forget", "--older-than", "50d")
-    said("forget", "--older-than", "30d", "--yes")
+    assert "no run to remove" in printed("forget", "--older-than", "50d")
+    printed("forget", "--older-than", "30d", "--yes")
     assert [run.key for run in store.runs()] == [run.key for run in left[1:]]
 
 
@@ -190,11 +190,11 @@ def test_the_version_that_was_used_last_is_the_newest(here: Path) -> None:
     assert first in newest.labels
     assert second in older.labels
     assert f"older own.py={second_hash[:7]}" in older.title
-    listed = said("forget", "--superseded", "--dry-run")
+    listed = printed("forget", "--superseded", "--dry-run")
     assert second in listed
     assert first not in listed
     (here / "own.py").write_text(f"{OWN}\n# edited\n")
     driftline.run(SPEC, runs="s")
-    assert first in said("forget", "--superseded", "--yes")
-    assert "0 damaged" in said("check")
+    assert first in printed("forget", "--superseded", "--yes")
+    assert "0 damaged" in printed("check")
     assert first_hash not in {content for _, content in versions()}

@@ -65,7 +65,7 @@ def test_pickle_and_hdf5_are_one_dataset(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "date", "said"),
+    ("change", "date", "message"),
     [
         ({"title": None}, "updated", "None as 'title' in line 5"),
         ({"categories": ""}, "updated", "'' as 'categories' in line 5"),
@@ -75,13 +75,13 @@ def test_pickle_and_hdf5_are_one_dataset(tmp_path):
         ({"versions": 3}, "created", "first of 'versions' in line 5"),
     ],
 )
-def test_a_bad_record_is_named_and_only_what_is_used_must_be_right(tmp_path, change, date, said):
+def test_a_bad_record_is_named_and_only_what_is_used_must_be_right(tmp_path, change, date, message):
     snapshot(tmp_path / SNAPSHOT)
     good = {"title": "t", "categories": "cs.LG", "update_date": "2010-01-01"}
     good["versions"] = [{"created": "Mon, 2 Apr 2007 19:18:42 GMT"}]
     with open(tmp_path / SNAPSHOT, "a", encoding="utf-8") as file:
         file.write("\n" + json.dumps(good | change))
-    with pytest.raises(UserError, match=rf"snapshot\.json: expected Kaggle's arXiv snapshot: .*{said}"):
+    with pytest.raises(UserError, match=rf"snapshot\.json: expected Kaggle's arXiv snapshot: .*{message}"):
         arxiv([tmp_path], date=date)
     if {*change} & {"versions", "update_date"}:
         assert arxiv([tmp_path], date={"updated": "created", "created": "updated"}[date]).samples.x.count("t") == 1

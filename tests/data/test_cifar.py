@@ -123,8 +123,8 @@ def test_a_missing_batch_and_a_missing_folder(ten, tmp_path):
 def test_a_part_of_the_images_is_called_so(ten, tmp_path):
     hundred(tmp_path / "cifar-100-python-subset")
     for name, folder, n in (("cifar10", ten[0], "20 training and 3"), ("cifar100", tmp_path, "10 training and 10")):
-        said = f"{n} test images in the official order; this is a part of the 60,000 images"
-        assert load(name, folders=[folder]).notes == (said,)
+        output = f"{n} test images in the official order; this is a part of the 60,000 images"
+        assert load(name, folders=[folder]).notes == (output,)
 
 
 def real(*names) -> Path:

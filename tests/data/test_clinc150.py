@@ -37,7 +37,7 @@ def test_intents_are_the_classes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"val": [["hm", ""]]}, "'' as the intent in entry 1 of val, not a text"),
         ({"val": [["hm", "bill"], [7, "bill"]]}, "7 as the query in entry 2 of val, not a text"),
@@ -45,8 +45,8 @@ def test_intents_are_the_classes(tmp_path):
         ({"val": [], "train": [], "test": []}, "has no queries"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path, change, said):
-    with pytest.raises(UserError, match=said):
+def test_what_is_wrong_is_said(tmp_path, change, message):
+    with pytest.raises(UserError, match=message):
         load("clinc150", folders=written(tmp_path, {**SMALL, **change}))
 
 

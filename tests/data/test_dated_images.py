@@ -91,17 +91,17 @@ def test_iwildcam(tmp_path):
 def test_a_pattern_of_ones_own(folder):
     named = dated_images([], path=str(folder), pattern=r"(?P<time>\d{4})", size=8).samples
     assert named.time.tolist() == [2019, 2019, 2020]
-    for pattern, said in (
+    for pattern, message in (
         (r"\d{4}", "no group"),
         ("(", "no regular expression"),
         (r"(?P<time>z+)", "no time in the name of"),
     ):
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             dated_images([], path=str(folder), pattern=pattern)
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         (("cat/none.png", "cat", "2020-01-01"), r"none\.png: expected a picture"),
         (("cat/../dog/rex_2020-03-01.png", "cat", "2020-01-01"), "rows 1 and 4 under the header are the same file"),
@@ -113,8 +113,8 @@ def test_a_pattern_of_ones_own(folder):
         (("cat/a.png", "cat", "1999"), "a number and a date; use one kind"),
     ],
 )
-def test_a_bad_row_is_named(folder, row, said):
-    with pytest.raises(UserError, match=said):
+def test_a_bad_row_is_named(folder, row, message):
+    with pytest.raises(UserError, match=message):
         dated_images([], path=table(folder, [*listing(), row]))
 
 

@@ -105,14 +105,14 @@ def test_broken_and_hostile_files(tmp_path):
         (tmp_path / "fmow.hdf5").write_bytes(raw[:cut])
         with pytest.raises(UserError, match=r"fmow\.hdf5: expected the HDF5 file"):
             fmow([tmp_path], size=8)
-    for content, said in (
+    for content, output in (
         ({0: Evil()}, "not data"),
         ({0: {k: {"image_idxs": [1], "labels": [62]} for k in (0, 1)}}, "from 0 to 61"),
         ({0: {k: {"image_idxs": [1, 2], "labels": [6]} for k in (0, 1)}}, "4 inputs but 2 labels"),
         ({0: {k: {"labels": [6]} for k in (0, 1)}}, "no 'image_idxs'"),
     ):
         (tmp_path / "fmow.pkl").write_bytes(pickle.dumps(content))
-        with pytest.raises(UserError, match=rf"fmow\.pkl: expected Wild-Time's pickle, but found: .*{said}"):
+        with pytest.raises(UserError, match=rf"fmow\.pkl: expected Wild-Time's pickle, but found: .*{output}"):
             fmow([tmp_path], size=8)
     assert not (tmp_path / "mark").exists()
 

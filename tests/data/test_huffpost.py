@@ -110,12 +110,12 @@ def test_categories(tmp_path):
     assert two.task.classes == ("TECH", "ARTS")
     assert [two.samples.x[i] for i in np.flatnonzero(two.samples.y == 1)] == ["art", ""]
     assert np.bincount(two.samples.y).tolist() == [sum(c == "TECH" for _, c, _ in NEWS), 2]
-    for wrong, said in (
+    for wrong, message in (
         (["TECH", "ART"], "no category in .*Did you mean 'ARTS'"),
         ("TECH", "set of cat"),
         (["TECH"], "two"),
     ):
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             huffpost([tmp_path], categories=wrong)
 
 
@@ -127,7 +127,7 @@ def test_years_chosen(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"date": "2012-01-01", "category": "TECH"}', "None as 'headline' in line 61"),
         ('{"date": "2012-01-01", "headline": "x"}', "None as 'category' in line 61"),
@@ -141,11 +141,11 @@ def test_years_chosen(tmp_path):
         ("\xff", "line 61 is no JSON"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path, line, said):
+def test_a_bad_line_is_named(tmp_path, line, message):
     records(tmp_path / NAME)
     with open(tmp_path / NAME, "ab") as file:
         file.write(b"\n" + line.encode("latin1"))
-    with pytest.raises(UserError, match=rf"v3\.json: expected News_Category_Dataset: one JSON .*{said}"):
+    with pytest.raises(UserError, match=rf"v3\.json: expected News_Category_Dataset: one JSON .*{message}"):
         huffpost([tmp_path])
 
 
@@ -169,7 +169,7 @@ def test_a_cut_gzip_is_a_user_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ([1], "no text from"),
         ({2012: {0: {}}}, "no 1"),
@@ -180,9 +180,9 @@ def test_a_cut_gzip_is_a_user_error(tmp_path):
         ({2012: {k: {"title": [3], "category": [1]} for k in (0, 1)}}, "no 'headline'"),
     ],
 )
-def test_wrong_content_of_a_pickle(tmp_path, content, said):
+def test_wrong_content_of_a_pickle(tmp_path, content, message):
     (tmp_path / "huffpost.pkl").write_bytes(pickle.dumps(content))
-    with pytest.raises(UserError, match=rf"huffpost\.pkl: expected Wild-Time's pickle, but found.*{said}"):
+    with pytest.raises(UserError, match=rf"huffpost\.pkl: expected Wild-Time's pickle, but found.*{message}"):
         huffpost([tmp_path])
 
 

@@ -1,4 +1,4 @@
-"""A user's own table: what it becomes, that the future does not leak, and what every mistake is told."""
+"""A user's own table: what it becomes, that the future does not leak, and the error of every mistake."""
 
 import gzip
 import os

@@ -51,8 +51,8 @@ def test_intents_are_divided_and_domains_are_shared(tmp_path):
     homes = {name: set(s.group[intent == name].tolist()) for name in intent}
     assert all(len(groups) == 1 for groups in homes.values())  # an intent is in one set alone
     assert data.clusters == ("upstream intents", "intents 1", "intents 2")
-    told = np.array(["train" not in text for text in s.x])
-    np.testing.assert_array_equal(data.test, told & (s.group == 0))
+    is_test = np.array(["train" not in text for text in s.x])
+    np.testing.assert_array_equal(data.test, is_test & (s.group == 0))
     assert s.id[:2].tolist() == ["train-1", "train-2"]
     assert "intents 1: " in data.notes[2]
 
@@ -76,7 +76,7 @@ def test_a_query_that_came_before_is_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda c: c["val"].append(["hm", "sing"]), "'sing' as the intent in entry 31 of val, which is in none"),
         (lambda c: c["val"].append([7, "apr"]), "7 as the query in entry 31 of val"),
@@ -85,8 +85,8 @@ def test_a_query_that_came_before_is_left_out(tmp_path):
         (lambda c: [part.clear() for part in c.values()], "has no queries"),
     ],
 )
-def test_what_is_wrong_with_a_file_of_intents_is_said(tmp_path, change, said):
-    with pytest.raises(UserError, match=said):
+def test_what_is_wrong_with_a_file_of_intents_is_said(tmp_path, change, message):
+    with pytest.raises(UserError, match=message):
         load("intent-clusters", {"upstream": 1, "clusters": 2}, intents_file(tmp_path, change))
 
 

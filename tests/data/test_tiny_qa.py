@@ -53,8 +53,8 @@ def test_a_reader_of_each_manner_finds_all_its_answers():
             if manner.entry != "{facts}":
                 stop = r"(?=$| \* )" if name == "lists" else ""
                 near = next(e["facts"] for e in re.finditer(entry + stop, context) if e["p"] == person)
-            told = re.escape(manner.statements[kind]).replace(r"\{p\}", person).replace(r"\{w\}", r"[\w ]+?")
-            (value,) = re.findall(told.replace(r"\{v\}", f"({'|'.join(VALUES[kind])})"), near)
+            revealed = re.escape(manner.statements[kind]).replace(r"\{p\}", person).replace(r"\{w\}", r"[\w ]+?")
+            (value,) = re.findall(revealed.replace(r"\{v\}", f"({'|'.join(VALUES[kind])})"), near)
             assert matches(value, S.y[row])
 
 

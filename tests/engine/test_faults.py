@@ -87,9 +87,9 @@ def test_death_hanging_and_hunger(tmp_path: Path) -> None:
     stages = dict(zip(("die", "hang", "eat", "erm", "erm-all"), planned.stages, strict=True))
     patience = 2 + 4 * _seconds(stages["erm"], store)  # nothing but what hangs takes so long, also on a busy machine
     workers = [ForkedWorker(store, None, timeout=patience) for _ in range(2)]
-    told: list[Event] = []
+    revealed: list[Event] = []
     try:
-        summary = schedule(planned.stages, store, list(workers), told.append)
+        summary = schedule(planned.stages, store, list(workers), revealed.append)
     finally:
         for worker in workers:
             worker.close()
@@ -97,7 +97,9 @@ def test_death_hanging_and_hunger(tmp_path: Path) -> None:
     assert {stage.key for stage in summary.computed} == {stages["die"].key, stages["erm-all"].key}
     died = "its worker process ended by SIGKILL, perhaps for lack of memory"
     assert summary.retried == {stages["die"].key: [died]}
-    assert [(event.stage.key, event.reason) for event in told if event.kind == "retried"] == [(stages["die"].key, died)]
+    assert [(event.stage.key, event.reason) for event in revealed if event.kind == "retried"] == [
+        (stages["die"].key, died)
+    ]
     assert summary.failed[stages["hang"].key].startswith(f"it was not done after {patience:g} s")
     assert summary.failed[stages["eat"].key].startswith("out of memory: Unable to allocate")
     failures = {failure["key"]: failure for failure in store.failures()}
@@ -229,7 +231,7 @@ def test_a_limit_on_file_sizes_ends_a_sweep_like_a_full_disk(tmp_path: Path) -> 
     resource = pytest.importorskip("resource", reason="this system has no limit on file sizes")
     from multiprocessing import get_context
 
-    def limited(said: Any) -> None:
+    def limited(output: Any) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
         content = {"benchmark": "timeline", "data": {"name": "digits", "periods": 3}, "timeline": {"resamples": 10}}
         try:
@@ -237,13 +239,13 @@ def test_a_limit_on_file_sizes_ends_a_sweep_like_a_full_disk(tmp_path: Path) -> 
                 {**content, "model": "logistic-regression", "methods": ["erm"], "seeds": 2}, runs=tmp_path / "runs"
             )
         except Exception as error:
-            said.send((type(error).__name__, str(error)))
+            output.send((type(error).__name__, str(error)))
 
-    heard, said = get_context("fork").Pipe()
-    process = get_context("fork").Process(target=limited, args=(said,))
+    received, output = get_context("fork").Pipe()
+    process = get_context("fork").Process(target=limited, args=(output,))
     process.start()
-    assert heard.poll(120)
-    kind, sentence = heard.recv()
+    assert received.poll(120)
+    kind, sentence = received.recv()
     process.join()
     assert kind == "DiskError"
     assert "the file would be larger than the system allows" in sentence

@@ -162,3 +162,20 @@ def test_scores_without_the_trivial_baseline_are_computed_again(tmp_path: Path) 
     assert again.table("trivial_scores").equals(baseline)
     assert len(baseline)
     assert set(baseline["stat"]) == set(run.table("scores")["stat"]) - {"each"}
+
+
+def test_a_raised_method_is_computed_again_and_no_other(tmp_path: Path, raised: Any) -> None:
+    spec = {**SPEC, "methods": ["erm", "ft"]}
+    before = {run.method: run for run in driftline.run(spec, runs=tmp_path).runs}
+    raised("learners.supervised.ft")
+    assert upgrade(spec, runs=tmp_path) == [
+        Outdated("erm", 0, "keep", ""),
+        Outdated("ft", 0, "run", "learners.supervised.ft 1 → 2"),
+    ]
+    after = {run.method: run for run in driftline.run(spec, runs=tmp_path).runs}
+    assert (after["erm"].key, after["erm"].finished_at) == (before["erm"].key, before["erm"].finished_at)
+    assert after["ft"].key != before["ft"].key
+    assert after["ft"].card.code.revisions["learners.supervised.ft"] == 2
+    text = str(driftline.load(tmp_path).table())
+    assert "these numbers are out of date (learners.supervised.ft 1 → 2)" in text, "the run of the older revision"
+    assert {run.action for run in upgrade(spec, runs=tmp_path)} == {"keep"}

@@ -14,9 +14,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+import driftline
 from driftline.report.figures import make
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(autouse=True)
+def one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells run with one seed instead of two or three, to save time."""
+
+    def run(spec: dict[str, Any] | None = None, run: Callable[..., Any] = driftline.run, **more: Any) -> Any:
+        return run(spec and {**spec, "seeds": 1}, **more)
+
+    monkeypatch.setattr(driftline, "run", run)
 
 
 def run_notebook(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which code is run when something is named, and that it is said before."""
+"""Which code is run when something is named, and that it is announced before."""
 
 from __future__ import annotations
 

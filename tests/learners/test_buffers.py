@@ -23,7 +23,7 @@ def filled(n: int, seed: int = 0, capacity: int = CAPACITY) -> ReservoirBuffer:
 
 
 class OneTooFew:
-    """Chooses a place among those before, without the newcomer's own."""
+    """Chooses a place among those before, without that of the new sample."""
 
     def __init__(self, random: np.random.Generator) -> None:
         self.random = random
@@ -33,7 +33,7 @@ class OneTooFew:
 
 
 class AlwaysIn(OneTooFew):
-    """The newcomer always replaces a random one."""
+    """The new sample always replaces a random one."""
 
     def integers(self, low: int, high: Any) -> Any:
         return self.random.integers(0, CAPACITY, len(high))
@@ -143,7 +143,7 @@ def test_an_input_that_comes_again_keeps_its_place_and_takes_its_latest_answer(t
         return [f"question {value}" for value in values] if texts else images(*values)
 
     memory = UniqueBuffer()
-    memory.add(given(5, 3, 5), np.array([0, 1, 2]))  # twice in one lesson
+    memory.add(given(5, 3, 5), np.array([0, 1, 2]))  # twice in one training round
     memory.add(given(3), np.array([7]))  # nothing new
     memory.add(given(9, 3), np.array([4, 8]))
     assert len(memory) == 3

@@ -15,6 +15,7 @@ from driftline import models
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.frozen import Frozen
+from driftline.learners.supervised.base import SupervisedLearner
 from driftline.learners.supervised.erm import ERM, ERMAll
 from driftline.learners.supervised.ft import FineTune
 from driftline.seeds import Seed
@@ -34,7 +35,7 @@ def network() -> torch.nn.Module:
     return small_network((8, 8, 1), 3, Seed(5))
 
 
-def taught(learner: Learner, periods: list[Any], model: Any = None) -> Learner:
+def trained_learner(learner: Learner, periods: list[Any], model: Any = None) -> Learner:
     learner.seed = Seed(1)
     learner.prepare(network() if model is None else model, TASK)
     for x, y in periods:
@@ -52,10 +53,10 @@ def step(model: Any, optimizer: Any, x: Any, y: Any) -> None:
     optimizer.step()
 
 
-def by_hand(lessons: list[tuple[Any, Any, Seed]], optimizer: Any = None) -> str:
+def by_hand(training_rounds: list[tuple[Any, Any, Seed]], optimizer: Any = None) -> str:
     model = network()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3) if optimizer is None else optimizer(model)
-    for x, y, seed in lessons:
+    for x, y, seed in training_rounds:
         update = partial(step, model, optimizer)
         fit(model, x, y, update, updates=4, batch=32, seed=seed)
     return digest(dict(model.state_dict()))
@@ -67,30 +68,33 @@ def test_erm_depends_on_the_latest_period_alone(model: str) -> None:
         return network() if model == "network" else models.build(model, (8, 8, 1), 3)
 
     long, short = ERM(updates=4), ERM(updates=4)
-    answers = [taught(long, PERIODS, build()).predict(PROBE), taught(short, PERIODS[-1:], build()).predict(PROBE)]
+    answers = [
+        trained_learner(long, PERIODS, build()).predict(PROBE),
+        trained_learner(short, PERIODS[-1:], build()).predict(PROBE),
+    ]
     assert digest(answers[0].scores) == digest(answers[1].scores)
 
 
 def test_erm_is_training_from_the_initial_weights() -> None:
     x, y = PERIODS[2]
-    assert weights(taught(ERM(updates=4), PERIODS)) == by_hand([(x, y, Seed(1).child("lesson", 0))])
-    assert weights(taught(ERM(updates=4), PERIODS)) != weights(taught(ERM(updates=4), PERIODS[:2]))
+    assert weights(trained_learner(ERM(updates=4), PERIODS)) == by_hand([(x, y, Seed(1).child("lesson", 0))])
+    assert weights(trained_learner(ERM(updates=4), PERIODS)) != weights(trained_learner(ERM(updates=4), PERIODS[:2]))
 
 
 def test_erm_all_is_training_on_everything_so_far() -> None:
     x, y = (np.concatenate(parts) for parts in zip(*PERIODS, strict=True))
-    everything = taught(ERMAll(updates=4), PERIODS)
+    everything = trained_learner(ERMAll(updates=4), PERIODS)
     assert weights(everything) == by_hand([(x, y, Seed(1).child("lesson", 0))])
-    assert weights(everything) == weights(taught(ERM(updates=4), [(x, y)]))
+    assert weights(everything) == weights(trained_learner(ERM(updates=4), [(x, y)]))
 
 
-def lessons() -> list[tuple[Any, Any, Seed]]:
+def training_rounds() -> list[tuple[Any, Any, Seed]]:
     return [(x, y, Seed(1).child("lesson", k)) for k, (x, y) in enumerate(PERIODS)]
 
 
 def test_ft_carries_on_one_optimiser() -> None:
-    learner = taught(FineTune(updates=4), PERIODS)
-    assert weights(learner) == by_hand(lessons())
+    learner = trained_learner(FineTune(updates=4), PERIODS)
+    assert weights(learner) == by_hand(training_rounds())
     assert {int(state["step"]) for state in learner.optim.state.values()} == {12}
 
 
@@ -101,16 +105,25 @@ def test_ft_with_a_new_optimiser_each_period_would_be_noticed() -> None:
             self.new_optimizer()
             super().learn(x, y)
 
-    assert weights(taught(Wrong(updates=4), PERIODS)) != by_hand(lessons())
+    assert weights(trained_learner(Wrong(updates=4), PERIODS)) != by_hand(training_rounds())
 
 
 def test_settings_reach_the_optimiser() -> None:
-    learner = taught(FineTune(updates=4, lr=0.1, weight_decay=0.01, optimizer="sgd"), PERIODS)
-    assert weights(learner) == by_hand(lessons(), lambda m: torch.optim.SGD(m.parameters(), lr=0.1, weight_decay=0.01))
+    learner = trained_learner(FineTune(updates=4, lr=0.1, weight_decay=0.01, optimizer="sgd"), PERIODS)
+    assert weights(learner) == by_hand(
+        training_rounds(), lambda m: torch.optim.SGD(m.parameters(), lr=0.1, weight_decay=0.01)
+    )
+
+
+def test_a_method_that_continues_training_names_what_its_model_lacks() -> None:
+    learner = SupervisedLearner()
+    learner.prepare(models.build("logistic-regression", (3,), 2, Seed(0)), Classification(("a", "b")))
+    with pytest.raises(UserError, match=r"SupervisedLearner continues training by self.train, .*train_from_scratch"):
+        learner.train(np.zeros((4, 3)), np.array([0, 1, 0, 1]))
 
 
 def test_ft_with_naive_bayes_is_partial_fit() -> None:
-    learner = taught(FineTune(), PERIODS, models.build("naive-bayes", (8, 8, 1), 3))
+    learner = trained_learner(FineTune(), PERIODS, models.build("naive-bayes", (8, 8, 1), 3))
     plain = GaussianNB()
     for x, y in PERIODS:
         plain.partial_fit(x.reshape(len(x), -1) / np.float32(255), y, classes=[0, 1, 2])
@@ -120,12 +133,12 @@ def test_ft_with_naive_bayes_is_partial_fit() -> None:
 
 def test_ft_refuses_what_cannot_go_on() -> None:
     with pytest.raises(UserError, match="FineTune continues training, and RandomForestClassifier"):
-        taught(FineTune(), [], models.build("random-forest", (8, 8, 1), 3))
+        trained_learner(FineTune(), [], models.build("random-forest", (8, 8, 1), 3))
 
 
 def test_frozen_never_changes() -> None:
     assert Frozen.min_reveal is Reveal.INPUTS
-    assert weights(taught(Frozen(), PERIODS)) == digest(dict(network().state_dict()))
+    assert weights(trained_learner(Frozen(), PERIODS)) == digest(dict(network().state_dict()))
 
 
 def test_answer_is_predict_then_adapt() -> None:

@@ -104,8 +104,8 @@ def test_the_contract_holds_with_training_rounds_in_the_middle_of_a_block(name: 
 
 
 def test_a_frozen_model_hears_every_label() -> None:
-    told = []
+    revealed = []
     frozen = Frozen()
     frozen.predict = lambda x: Answers(np.zeros(len(x), int))  # type: ignore[method-assign]
-    frozen.answer_one_by_one(LabelFeed(np.zeros((3, 1)), 0, lambda row: told.append(row.prediction.tolist())))
-    assert told == [[0], [0], [0]]
+    frozen.answer_one_by_one(LabelFeed(np.zeros((3, 1)), 0, lambda row: revealed.append(row.prediction.tolist())))
+    assert revealed == [[0], [0], [0]]

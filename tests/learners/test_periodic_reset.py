@@ -26,8 +26,8 @@ SETTINGS: dict[str, Any] = {"lr": LR, "entropy_fraction": SHARE, "similarity_mar
 def test_rdumb_is_eta_from_the_start_at_0_n_and_2n() -> None:
     learner = ready(RDumb(reset_every=2, **SETTINGS))
     for k in (0, 2, 4):  # a fresh mean answer, fresh momentum and fresh weights each time
-        said, weights = adapted_by_hand(ETALoss(), sgd(LR), BATCHES[k : k + 2])
-        must_agree(learner, BATCHES[k : k + 2], said, weights)
+        output, weights = adapted_by_hand(ETALoss(), sgd(LR), BATCHES[k : k + 2])
+        must_agree(learner, BATCHES[k : k + 2], output, weights)
 
 
 def test_at_step_n_minus_1_it_has_not_been_reset_yet() -> None:

@@ -112,14 +112,14 @@ def adapted_by_hand(
     loss: Loss, move: Move, batches: Iterable[np.ndarray], names: list[str] = NORM
 ) -> tuple[list[Tensor], dict[str, Tensor]]:
     """The outputs before each update, and the weights after the last."""
-    weights, said = weights_of(tiny()), []
+    weights, output = weights_of(tiny()), []
     for images in batches:
         leaves = {name: weights[name].clone().requires_grad_() for name in names}
         outputs = forward({**weights, **leaves}, pixels(images))
-        said.append(outputs.detach())
+        output.append(outputs.detach())
         if (value := loss(outputs)) is not None:
             weights = step(weights, value, leaves, move)
-    return said, weights
+    return output, weights
 
 
 def ready(learner: Any, model: nn.Module | None = None, upstream: Samples | None = None) -> Any:
@@ -133,9 +133,9 @@ def scores(learner: Learner, batches: Iterable[np.ndarray]) -> list[np.ndarray]:
     return [score for score in answers if score is not None]
 
 
-def must_agree(learner: Any, batches: list[np.ndarray], said: list[Tensor], weights: dict[str, Tensor]) -> None:
+def must_agree(learner: Any, batches: list[np.ndarray], output: list[Tensor], weights: dict[str, Tensor]) -> None:
     """The learner's answers and final weights are these."""
-    for score, outputs in zip(scores(learner, batches), said, strict=True):
+    for score, outputs in zip(scores(learner, batches), output, strict=True):
         np.testing.assert_allclose(score, outputs.softmax(dim=1).numpy(), rtol=1e-3, atol=2e-5)
     for name, weight in learner.model.named_parameters():
         torch.testing.assert_close(

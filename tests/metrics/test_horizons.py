@@ -62,8 +62,8 @@ def test_the_false_alarm_rate_is_that_of_worlds_without_drift(compute, allowance
     rng = np.random.default_rng(1)
     worlds = [without_drift(0.75, rng, periods=24) for _ in range(60)]
     true = np.mean([ended(compute(A, error=e, allowance=allowance)) for A, e in worlds])
-    said = [false_alarm_rate(partial(compute, error=e, allowance=allowance), A, e) for A, e in worlds[:5]]
-    assert np.mean(said) == pytest.approx(true, abs=0.08)
+    output = [false_alarm_rate(partial(compute, error=e, allowance=allowance), A, e) for A, e in worlds[:5]]
+    assert np.mean(output) == pytest.approx(true, abs=0.08)
 
 
 def test_real_drift_is_still_found():

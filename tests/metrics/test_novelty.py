@@ -157,8 +157,8 @@ def test_the_clock_on_published_sequences(sequences: dict[str, np.ndarray], name
     clock = u.time_baseline(flags)
     assert clock.auroc == pytest.approx(auroc, abs=5e-5)
     page = (Path(__file__).parents[2] / "docs" / "open-world.md").read_text()
-    said = re.findall(r"the clock has an AUROC of (\.\d+), (\.\d+) and (\.\d+)", page)[0]
-    assert said[list(PUBLISHED).index(name)] == f"{clock.auroc:.3f}".removeprefix("0")
+    output = re.findall(r"the clock has an AUROC of (\.\d+), (\.\d+) and (\.\d+)", page)[0]
+    assert output[list(PUBLISHED).index(name)] == f"{clock.auroc:.3f}".removeprefix("0")
     assert u.time_matched_auroc(u.time_score(length), flags) == 0.5
     assert u.unseen_flags(labels).sum() == 1000
     if name == "S5":

@@ -63,8 +63,8 @@ def test_samples_after_the_last_whole_window_are_left_out() -> None:
 
 
 def test_unseen_as_an_answer() -> None:
-    said = np.isin(np.arange(8), [1, 5])
-    assert accuracy_with_unseen(CORRECT, UNSEEN, said) == 0.75
+    output = np.isin(np.arange(8), [1, 5])
+    assert accuracy_with_unseen(CORRECT, UNSEEN, output) == 0.75
     assert accuracy_with_unseen(CORRECT, UNSEEN, np.zeros(8, bool)) == 0.625
     assert best_accuracy_with_unseen(CORRECT, UNSEEN, SCORE) == (0.75, 0.7, 1)
     assert best_accuracy_with_unseen([1, 1], [0, 0], [0.3, 0.2]) == (1.0, np.inf, 0)

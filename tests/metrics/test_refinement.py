@@ -188,19 +188,19 @@ def test_the_evaluation_points_of_paper_and_code() -> None:
 
 
 def test_differences_are_of_raw_answers_and_spans_include_both_ends() -> None:
-    said = {
+    output = {
         "one": [["a"], ["a", "b", "c", "d"], ["x"], ["q"]],
         "two": [["b"], ["a", "x", "c", "y"], ["x"], ["r"]],
         "three": [["a"], ["a", "b", "c", "D"], ["X"], ["q"]],
     }
-    found = pairwise_disagreement(said, 1, 1)
+    found = pairwise_disagreement(output, 1, 1)
     assert found[0, 1] == 0.5
     assert found[0, 2] == 0.25
     assert np.isnan(np.diag(found)).all()
-    assert pairwise_disagreement(said, 1, 2)[0, 2] == 0.4
+    assert pairwise_disagreement(output, 1, 2)[0, 2] == 0.4
     np.testing.assert_array_equal(found, found.T)
     with pytest.raises(UserError, match=r"span 2\.\.4 is not within the steps 0\.\.3"):
-        pairwise_disagreement(said, 2, 4)
+        pairwise_disagreement(output, 2, 4)
     with pytest.raises(UserError, match="one 1, two 2"):
         pairwise_disagreement({"one": [["a"]], "two": [["a", "b"]]}, 0, 0)
 

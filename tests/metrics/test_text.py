@@ -26,7 +26,7 @@ def test_normalised(answer, compared):
 
 
 @pytest.mark.parametrize(
-    ("said", "truths", "right"),
+    ("prediction", "truths", "right"),
     [
         ("Eiffel-Tower", ["eiffel tower"], 0),
         ("U.S.", ["us"], 1),
@@ -40,13 +40,13 @@ def test_normalised(answer, compared):
         ("anything", [], 0),
     ],
 )
-def test_exact_match_with_any_accepted_answer(said, truths, right):
-    assert exact_match([said], [join_answers(truths)]).tolist() == [right]
-    assert matches(said, join_answers(truths)) == bool(right)
+def test_exact_match_with_any_accepted_answer(prediction, truths, right):
+    assert exact_match([prediction], [join_answers(truths)]).tolist() == [right]
+    assert matches(prediction, join_answers(truths)) == bool(right)
 
 
 @pytest.mark.parametrize(
-    ("said", "truths", "f1"),
+    ("prediction", "truths", "f1"),
     [
         ("new york city", ["new york"], 0.8),  # P 2/3, R 1
         ("york new", ["new york"], 1.0),
@@ -58,8 +58,8 @@ def test_exact_match_with_any_accepted_answer(said, truths, right):
         ("york", [], 0.0),
     ],
 )
-def test_token_f1_is_the_best_over_accepted_answers(said, truths, f1):
-    assert token_f1([said], [join_answers(truths)])[0] == pytest.approx(f1, abs=1e-12)
+def test_token_f1_is_the_best_over_accepted_answers(prediction, truths, f1):
+    assert token_f1([prediction], [join_answers(truths)])[0] == pytest.approx(f1, abs=1e-12)
 
 
 def test_f1_is_symmetric_and_1_wherever_answers_with_words_match():

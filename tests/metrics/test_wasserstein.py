@@ -86,15 +86,15 @@ def test_an_unsolved_problem_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "said"),
+    ("a", "b", "message"),
     [
         ([[1.0, 2.0]], [[1.0]], "rows of 2 and of 1"),
         ([], [1.0], "at least one row"),
         ([np.nan], [1.0], "finite"),
     ],
 )
-def test_what_has_no_distance(a: list, b: list, said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_what_has_no_distance(a: list, b: list, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         wasserstein2(a, b)
 
 

@@ -233,11 +233,11 @@ def logged(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_logged_probabilities_are_watched_and_keep_their_class(tmp_path: Path) -> None:
-    table = logged(make_table()).assign(q=lambda rows: 1 - rows["p"], said="no")
-    table.loc[table["p"] > 0.5, "said"] = "yes"
+    table = logged(make_table()).assign(q=lambda rows: 1 - rows["p"], logged="no")
+    table.loc[table["p"] > 0.5, "logged"] = "yes"
     options = {"features": ["a", "b"], "metric": "log-loss"}
     monitor, other = fit(table, probability="p", **options), fit(table, probability="q=no", **options)
-    guessed = fit(table, probability="q", predictions="said", **options)
+    guessed = fit(table, probability="q", predictions="logged", **options)
     assert guessed.watch.columns.probabilities == (("q", "no"),), "as the predictions say"
     other.save(tmp_path / "watch.json")
     other = Monitor.load(tmp_path / "watch.json")
@@ -269,6 +269,19 @@ def test_a_label_counts_from_the_batch_that_reaches_its_time(tmp_path: Path) -> 
     same = late.drop(columns="known")
     by_delay = fit(same, id=None, delay=f"{BATCH}h")
     assert [by_delay.check(batch).quality for batch in batches(same)] == [one.quality for one in found]
+
+
+@pytest.mark.parametrize("late", [{"label_time": "known"}, {"delay": f"{2 * BATCH}h"}])
+def test_a_row_that_comes_again_with_its_label_waits_until_that_is_known(late: dict[str, str]) -> None:
+    table = make_table(rows=1200).assign(known=lambda rows: rows["when"] + pd.Timedelta(hours=2 * BATCH))
+    table = table if "label_time" in late else table.drop(columns="known")
+    monitor = fit(table, **late)
+    found = [monitor.check(table[max(ROWS, k - BATCH) : k + BATCH]) for k in range(ROWS, 1200, BATCH)]
+    assert [(one.rows, one.labeled) for one in found] == [(BATCH, 0), (BATCH, 0), (BATCH, BATCH), (BATCH, BATCH)]
+    with pytest.raises(UserError, match="has no new rows, and labels that become known later count in a later batch"):
+        monitor.check(table[-20:])
+    labels = monitor.check(table[-20:][["row", "y"]])
+    assert (labels.rows, labels.labeled) == (0, 20), "labels alone are known when they come"
 
 
 def test_a_delay_in_periods_is_refused() -> None:

@@ -110,19 +110,19 @@ def test_a_row_says_what_was_asked_and_answered(tmp_path: Path) -> None:
 
 
 def test_a_prediction_cannot_be_changed_after_it_was_recorded(tmp_path: Path) -> None:
-    said, one = answers(0), recorder(tmp_path)
-    before = said.prediction.tolist()
-    one.add_answers(step(0), said)
-    said.prediction[:] = step(0).samples.y
+    output, one = answers(0), recorder(tmp_path)
+    before = output.prediction.tolist()
+    one.add_answers(step(0), output)
+    output.prediction[:] = step(0).samples.y
     one.flush()
     assert read_rows(tmp_path / "parts" / "answers-000000.parquet")["prediction"].to_pylist() == before
-    assert said.prediction.tolist() != before
+    assert output.prediction.tolist() != before
 
 
 def test_parts_of_an_attempt_that_was_killed_do_not_come_back(tmp_path: Path) -> None:
     killed = recorder(tmp_path)
     play(killed, 1)
-    killed.flush()  # and killed before its checkpoint said so
+    killed.flush()  # and killed before its checkpoint was written
     again = recorder(tmp_path)
     again.add_answers(step(1), answers(1))
     again.flush()

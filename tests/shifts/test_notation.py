@@ -1,4 +1,4 @@
-"""How sequences are written, and what is said when they cannot be read."""
+"""How sequences are written, and the error if they cannot be read."""
 
 import textwrap
 

@@ -150,8 +150,8 @@ def test_final_valid_names_the_values_that_every_phase_tries():
 
 
 def test_test_time_chooses_on_the_corruptions_that_are_kept_for_it():
-    said = {"order": "gradual", "upstream_updates": 10}
-    content = {"benchmark": "test-time", "data": "cifar10", "methods": "tent", "test-time": said}
+    output = {"order": "gradual", "upstream_updates": 10}
+    content = {"benchmark": "test-time", "data": "cifar10", "methods": "tent", "test-time": output}
     (job,) = parse({**content, "selection": {"grid": {"lr": [1e-4, 1e-3]}}}).jobs("mlp")
     (first, *_), *_ = job.search_jobs()
     assert first.options["order"] == "holdout"

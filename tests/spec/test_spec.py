@@ -1,4 +1,4 @@
-"""One truth for Python, YAML and flags; what is wrong is said with the nearest valid name."""
+"""One truth for Python, YAML and flags; an error names the nearest valid name."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_flags_reach_the_job_with_every_default_filled_in() -> None:
 
 def test_saying_a_default_does_not_change_the_key() -> None:
     (plain,) = spec.parse({**GIVEN, "methods": ["ft"], "seeds": 1}).jobs("mlp")
-    said = spec.apply_overrides({**GIVEN, "methods": ["ft"], "seeds": 1}, ["ft.lr=0.001", "timeline.delta=.9"])
-    assert run_key(spec.parse(said).jobs("mlp")[0], "f") == run_key(plain, "f")
+    content = spec.apply_overrides({**GIVEN, "methods": ["ft"], "seeds": 1}, ["ft.lr=0.001", "timeline.delta=.9"])
+    assert run_key(spec.parse(content).jobs("mlp")[0], "f") == run_key(plain, "f")
     for other in ("ft.lr=0.002", "timeline.delta=.8", "reveal.delay=1", "data.seed=1"):
         changed = spec.apply_overrides({**GIVEN, "methods": ["ft"], "seeds": 1}, [other])
         assert run_key(spec.parse(changed).jobs("mlp")[0], "f") != run_key(plain, "f"), other
@@ -123,13 +123,13 @@ def test_settings_that_must_be_given_are_named_with_the_way_to_give_them() -> No
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [("lr=-1", "ft: 'lr' input should be greater than or equal to 0; got -1"), ("batch=0", "ft: 'batch'")],
 )
-def test_settings_out_of_range_are_refused_before_an_optimiser_sees_them(setting: str, said: str) -> None:
+def test_settings_out_of_range_are_refused_before_an_optimiser_sees_them(setting: str, message: str) -> None:
     content = {"benchmark": "timeline", "data": "digits", "methods": "ft"}
     given = spec.parse(spec.apply_overrides(content, [f"ft.{setting}"]))
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         given.jobs(default_model="mlp")
 
 

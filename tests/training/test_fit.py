@@ -157,8 +157,8 @@ class SeveralAnswers(Regression):
 
 
 def test_each_epoch_takes_another_accepted_answer() -> None:
-    taught: list[float] = []
+    trained_learner: list[float] = []
     x, y = np.zeros((1, 1), np.float32), np.zeros(1)
     how: dict[str, Any] = {"epochs": 20, "batch": 4, "seed": Seed(0), "max_updates": 0}
-    train_epochs(nn.Linear(1, 1), SeveralAnswers(), x, y, lambda x, y: taught.append(y[0].item()), **how)
-    assert set(taught) == {-1.0, 1.0}
+    train_epochs(nn.Linear(1, 1), SeveralAnswers(), x, y, lambda x, y: trained_learner.append(y[0].item()), **how)
+    assert set(trained_learner) == {-1.0, 1.0}

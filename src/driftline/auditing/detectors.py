@@ -30,7 +30,7 @@ class DetectorResult:
     delay: float
     """Mean periods from a change to its alarm."""
     harm_prevented: Estimate
-    """What it gained over never retraining."""
+    """Gain over never retraining."""
     changes: int
 
 

@@ -26,11 +26,11 @@ class PolicyResult:
     quality: Estimate
     """Mean score over the replayed periods."""
     behind: Estimate
-    """What it is worse than the best policy by, paired."""
+    """Difference from the best policy, paired."""
     gained: Estimate
-    """What it is better than never retraining by, paired."""
+    """Gain over never retraining, paired."""
     above_trivial: Estimate
-    """What it is better than the trivial baseline by, paired."""
+    """Gain over the trivial baseline, paired."""
     retrainings: int
     """Trainings after the first."""
     retrained_before: tuple[str, ...]

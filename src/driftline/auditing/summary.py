@@ -21,7 +21,7 @@ Tone = Literal["act", "keep", "unclear"]
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One row of the verdict: what it is about, the answer, and what belongs to it."""
+    """One row of the verdict: its topic, the answer, and details."""
 
     label: str
     answer: str

@@ -86,6 +86,7 @@ def main() -> NoReturn:
     _use_utf8()
     _print_log()
     try:
+        _check_arguments()
         code = app(prog_name="driftline", standalone_mode=False)
     except UserError as error:
         echo(f"driftline: {error}", err=True)
@@ -108,6 +109,17 @@ def main() -> NoReturn:
         resumes = sys.argv[1:2] in (["run"], ["quickstart"], ["audit"])
         echo(f"interrupted{': the same command resumes where this one stopped' if resumes else ''}", err=True)
     sys.exit(code or 0)
+
+
+def _check_arguments() -> None:
+    """Refuse arguments that are not text in the system's encoding: no record or page could name such a file."""
+    for argument in sys.argv[1:]:
+        if any("\udc80" <= letter <= "\udcff" for letter in argument):
+            name = argument.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            encoding = sys.getfilesystemencoding()
+            raise UserError(
+                f"{shorten(name)} is not text in the encoding {encoding}: set PYTHONUTF8=1, or rename the file"
+            )
 
 
 def _print_usage_error(error: Any) -> None:

@@ -1,6 +1,6 @@
 """Defocus blur: a disk, smoothed a little, with the flaws of the original.
 
-The kernel is not what it was meant to be, and is kept: the smoothing mirrors what leaves its frame, so that disks that
+The kernel has a defect, which is kept: the smoothing mirrors what leaves its frame, so that disks that
 touch the frame sum to more than 1 (1.013 at radius 8); and a frame of even side moves the image by half a pixel.
 """
 

@@ -38,7 +38,7 @@ EXPECTED = "a tar file with input.jpg or input.png and output.cls for each image
 
 @dataclass(frozen=True)
 class Entry:
-    """One image of a shard: what it is called, where its picture lies in the file, and its class and origin."""
+    """One image of a shard: its name, the position of its bytes in the file, its class and its origin."""
 
     name: str
     offset: int

@@ -1,6 +1,6 @@
 """Models as they are given: a function, a class or an object, ours, a plugin's or from a user's file.
 
-What a model becomes is decided by what it is: a network, or anything with `fit` and `predict`. A user's network takes
+A user's model is a network, or anything with `fit` and `predict`. A user's network takes
 the options `weights`, a file to load into it, and `head`, "new" for a new last layer.
 """
 

@@ -26,7 +26,7 @@ from driftline.monitoring.batch import BatchCheck
 from driftline.monitoring.models import AnsweredRows, ModelChoice
 from driftline.monitoring.reference import choose_metric, fit_watch, read_reference
 from driftline.monitoring.result import BatchResult
-from driftline.monitoring.rows import parse_ids, parse_labels, read_batch, read_rows
+from driftline.monitoring.rows import Columns, label_times, parse_ids, parse_labels, read_batch, read_rows
 from driftline.monitoring.watch_file import Watch
 from driftline.seeds import Seed
 
@@ -150,6 +150,8 @@ class Monitor:
         rows = None if left is None else read_rows(left, name, watch.columns)
         if rows is not None:
             watch, late = _reveal(watch, late, rows.time[-1])
+        elif late is None:
+            raise UserError(f"{name} has no new rows, and labels that become known later count in a later batch")
         seed = Seed(watch.model.seed).child("batch", fingerprint)
         check = BatchCheck(watch, self.metric, rows, late, seed, notes)
         with threadpool_limits(1):
@@ -170,29 +172,32 @@ def _match_labels(
 ) -> tuple[Watch, AnsweredRows | None, pd.DataFrame | None, list[str]]:
     """Give labels to the rows that wait for them.
 
-    Return the watch without these rows, the rows, the rest of the table (None if nothing is left), and notes.
+    Return the watch, the rows whose labels came, the rest of the table (None if nothing is left), and notes. A file of
+    labels alone has labels that are known; those of a table of rows may have to wait until their time.
     """
     columns = watch.columns
     if columns.id is None or not {columns.id, columns.target} <= set(table.columns):
         return watch, None, table, []
     known = table[table[columns.target].notna()]
     ids = pd.Index(parse_ids(known[columns.id], name))
-    y = parse_labels(known[columns.target], columns)
-    found, pending = [], []
+    labels_only = set(columns.kinds).isdisjoint(table.columns)
+    found: list[AnsweredRows] = []
+    pending: list[AnsweredRows] = []
+    matched: set[str] = set()
     for part in watch.pending:
         assert part.rows.id is not None
         at = ids.get_indexer(part.rows.id)
         answered = np.flatnonzero(at >= 0)
         if len(answered):
-            rows = part[answered]
-            found.append(AnsweredRows(replace(rows.rows, y=y[at[answered]]), rows.answers))
+            rows = _with_labels(part[answered], known.iloc[at[answered]], columns)
+            (found if labels_only or rows.rows.known is None else pending).append(rows)
+            matched |= set(part.rows.id[answered])
         if len(answered) < len(part):
             pending.append(part[np.flatnonzero(at < 0)])
     late = AnsweredRows.concat(found) if found else None
-    matched = set() if late is None or late.rows.id is None else set(late.rows.id)
     left = table[~table[columns.id].astype(str).isin(matched)]
     notes = []
-    if set(columns.kinds).isdisjoint(table.columns):  # labels only
+    if labels_only:
         if late is None:
             raise UserError(
                 f"no row waits for a label of {name}, and it has no features; is '{columns.id}' the id column?"
@@ -201,6 +206,12 @@ def _match_labels(
             notes.append(f"{len(left):,} labels belong to rows that are not kept")
         left = left.iloc[:0]
     return replace(watch, pending=tuple(pending)), late, left if len(left) else None, notes
+
+
+def _with_labels(part: AnsweredRows, table: pd.DataFrame, columns: Columns) -> AnsweredRows:
+    """Return rows with their labels, and when these are known."""
+    y, known = parse_labels(table[columns.target], columns), label_times(table, part.rows.time, columns)
+    return AnsweredRows(replace(part.rows, y=y, known=known), part.answers)
 
 
 def _reveal(watch: Watch, late: AnsweredRows | None, now: object) -> tuple[Watch, AnsweredRows | None]:

@@ -166,11 +166,11 @@ def read_rows(table: pd.DataFrame, name: str, columns: Columns) -> Rows:
         if missing := int(np.isnan(logged).sum()):
             raise UserError(f"prediction column '{columns.prediction}' of {name} has {missing} missing values")
     ids = None if columns.id is None else parse_ids(table[columns.id], name)
-    known = _label_times(table, when[order], columns)
+    known = label_times(table, when[order], columns)
     return Rows(inputs.assign(**texts).reset_index(drop=True), when[order], y, ids, logged, scores, known)
 
 
-def _label_times(table: pd.DataFrame, when: np.ndarray, columns: Columns) -> np.ndarray | None:
+def label_times(table: pd.DataFrame, when: np.ndarray, columns: Columns) -> np.ndarray | None:
     """Return when labels are known; a label without a time of its own is not known yet."""
     if columns.delay is not None:
         return delayed(when, columns.delay)

@@ -203,7 +203,7 @@ class Search(FrozenModel):
         for name in ("trials", "seeds", "metric", "tie_break", "repeats"):
             if name in self.model_fields_set:
                 raise UserError(
-                    f"selection: {name} means nothing with validation-split: each run tries its grid by itself"
+                    f"selection: {name} means nothing with validation-split: each run searches its own grid"
                 )
         for key, values in self.grid.items():
             if key not in known:

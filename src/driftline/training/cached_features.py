@@ -109,7 +109,7 @@ def macs_per_sample(model: nn.Module, inputs: Tensor) -> int:
 
 
 class _StopForwardError(Exception):
-    """The pass has come to the last layer; what it would have been given."""
+    """Stops a pass at the last layer, and holds the input of that layer."""
 
 
 def _capture(model: nn.Module, x: Tensor) -> Tensor:

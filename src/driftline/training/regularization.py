@@ -73,7 +73,7 @@ def quadratic_penalty(weights: Tensor, anchor: Tensor, importance: Tensor | floa
 class Penalty:
     """A term that keeps weights near earlier ones. A subclass is a frozen dataclass; its fields are part of a key.
 
-    A learner calls `term` on flat vectors. A fit of a plan calls `bind` once, and what it returns at each update.
+    A learner calls `term` on flat vectors. A fit of a plan calls `bind` once, and the returned function at each update.
     """
 
     weight: float = 0.0

@@ -77,8 +77,8 @@ def test_no_class_is_answered_before_its_first_label(record: driftline.Record) -
         answers, known = run.table("answers"), set(run.card.protocol["upstream_classes"])
         first = answers.drop_duplicates("truth").set_index("truth").index
         position = {k: int(np.flatnonzero(answers["truth"] == k)[0]) for k in first}
-        for row, said in list(enumerate(answers["prediction"]))[1:]:  # the first answer may be made of nothing
-            assert said in known or position[said] < row, f"{run.method} answered {said} at {row}"
+        for row, given in list(enumerate(answers["prediction"]))[1:]:  # the first answer may be made of nothing
+            assert given in known or position[given] < row, f"{run.method} answered {given} at {row}"
 
 
 def test_the_bill_has_both_sides(record: driftline.Record) -> None:
@@ -88,10 +88,10 @@ def test_the_bill_has_both_sides(record: driftline.Record) -> None:
     assert (cards["ncm"].backward_macs, cards["ncm"].cached_macs) == (0, 0)
     head, backbone = 16 * 80, 64 * 16
     for name in ("fine-tune", "exemplar-tuning"):
-        lessons = cards[name].forward_macs - inference
-        assert lessons > 0
-        assert cards[name].backward_macs == 2 * lessons
-        assert cards[name].cached_macs == lessons // head * backbone
+        training_rounds = cards[name].forward_macs - inference
+        assert training_rounds > 0
+        assert cards[name].backward_macs == 2 * training_rounds
+        assert cards[name].cached_macs == training_rounds // head * backbone
     scores = record.scores.query("metric in ('macs', 'macs-uncached')").pivot_table(
         index="method", columns="metric", values="value"
     )
@@ -143,7 +143,7 @@ def test_late_and_missing_labels(tmp_path: Path) -> None:
         early = answers["prediction"].iloc[:40]
         assert run.method == "ncm" or set(early) <= known
         first = {k: int(np.flatnonzero(answers["truth"] == k)[0]) for k in answers["truth"].unique()}
-        assert all(said in known | {0} or first[said] + 40 < row for row, said in enumerate(answers["prediction"]))
+        assert all(given in known | {0} or first[given] + 40 < row for row, given in enumerate(answers["prediction"]))
         assert run.card.protocol["labels_missing"] == 0.5
 
 
@@ -159,7 +159,7 @@ def test_seeds_take_the_test_sequences_in_turn_and_choosing_has_its_own() -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"law": "many"}, "is no law of class sizes"),
         ({"order": "backwards"}, "no order of an open world 'backwards'"),
@@ -169,20 +169,20 @@ def test_seeds_take_the_test_sequences_in_turn_and_choosing_has_its_own() -> Non
         ({"head": -1}, "head"),
     ],
 )
-def test_what_cannot_be_is_refused_in_words(given: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=said):
+def test_what_cannot_be_is_refused_in_words(given: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message):
         driftline.run({**SPEC, "open-world": given}, runs=tmp_path)
 
 
 def test_the_answer_in_a_sentence(record: driftline.Record) -> None:
     (group,) = groups(record)
-    said = answer(tabulate(group))
+    sentence = answer(tabulate(group))
     values = record.scores.query("stat == 'mean'").pivot_table(index="method", columns="metric", values="value")
     best = values["overall"].idxmax()
-    assert said.startswith(f"{best} is best: {100 * values['overall'].max():.1f}% [")
-    assert re.search(rf"; {100 * values['novel-head'][best]:.1f}% \[[^]]*\] new classes, many samples; ", said)
-    assert re.search(rf"; {100 * values['matched-auroc-mdt'][best]:.1f}% \[[^]]*\] novelty, time-matched", said)
-    assert "(1 seed, n = " in said
+    assert sentence.startswith(f"{best} is best: {100 * values['overall'].max():.1f}% [")
+    assert re.search(rf"; {100 * values['novel-head'][best]:.1f}% \[[^]]*\] new classes, many samples; ", sentence)
+    assert re.search(rf"; {100 * values['matched-auroc-mdt'][best]:.1f}% \[[^]]*\] novelty, time-matched", sentence)
+    assert "(1 seed, n = " in sentence
 
 
 def test_every_metric_on_the_card_is_registered(record: driftline.Record) -> None:

@@ -79,9 +79,9 @@ def record(folder: Path, answers: list[pd.DataFrame], probes: list[pd.DataFrame]
     pd.concat(answers).to_parquet(folder / "answers.parquet")
     pd.concat(probes).to_parquet(folder / "probes.parquet")
     steps = [str(t + 1) for t in range(len(answers))]
-    said = {"options": {"resamples": 200, **options}, "seed": 0}
+    output = {"options": {"resamples": 200, **options}, "seed": 0}
     protocol = {"periods": steps, "label_delay_steps": 0}
-    write_card(folder, Card(run=RunSettings.model_validate(said), protocol=protocol))
+    write_card(folder, Card(run=RunSettings.model_validate(output), protocol=protocol))
     return Run(folder)
 
 

@@ -130,12 +130,12 @@ def test_what_was_stopped_goes_on(tmp_path):
     finished = len(list(tmp_path.glob("*.safetensors")))
     assert finished == 6, "rows of 9 entries, and one for each part"
     before = rows_asked["all"]
-    told = []
+    revealed = []
     matrices = calibrate(
-        stopping(10_000), images(), LABELS, NAMES, on_progress=lambda done, of: told.append((done, of)), **settings
+        stopping(10_000), images(), LABELS, NAMES, on_progress=lambda done, of: revealed.append((done, of)), **settings
     )
     assert rows_asked["all"] - before == 3 + 12 * 9 - finished * 9, "finished rows are not asked again"
-    assert told == [(k, 3) for k in range(1, 4)]
+    assert revealed == [(k, 3) for k in range(1, 4)]
     np.testing.assert_allclose(matrices["fog", "frost"], by_hand("fog", "frost", 5))
 
 

@@ -128,9 +128,9 @@ def test_the_frozen_model_by_hand(small: Record, file: Path) -> None:
     model, stream = upstream(small, file), layout(file).stream
     learner = Frozen()
     learner.prepare(model, load("npz", {"path": str(file)}).task)
-    said = [learner.predict(stream[k].samples.x).prediction for k in range(len(stream))]
+    predictions = [learner.predict(stream[k].samples.x).prediction for k in range(len(stream))]
     answers = by_method(small)["frozen"].table("answers")
-    assert answers["prediction"].tolist() == np.concatenate(said).tolist()
+    assert answers["prediction"].tolist() == np.concatenate(predictions).tolist()
     assert value(by_method(small)["frozen"], "stream-accuracy") > 0.3, "the network has been trained"
 
 
@@ -139,8 +139,8 @@ def test_tent_by_hand_and_what_it_shows_of_its_inside(small: Record, file: Path)
     learner = Tent(lr=0.05)
     learner.prepare(model, load("npz", {"path": str(file)}).task)
     first = copy.deepcopy(model.state_dict())
-    said = [learner.answer(stream[k].samples.x).prediction for k in range(len(stream))]
-    assert run.table("answers")["prediction"].tolist() == np.concatenate(said).tolist()
+    predictions = [learner.answer(stream[k].samples.x).prediction for k in range(len(stream))]
+    assert run.table("answers")["prediction"].tolist() == np.concatenate(predictions).tolist()
     moved = [(weight - first[name]).flatten() for name, weight in model.named_parameters()]
     distance = torch.cat(moved).norm().item()
     diagnostics = run.table("diagnostics")
@@ -204,10 +204,10 @@ def calibrated(folder: Path) -> Path:
 
 def test_ccc_keeps_to_its_paths(file: Path, tmp_path: Path) -> None:
     made = layout(file, order="ccc", calibration=str(calibrated(tmp_path)), target=50, images=1000, speed=20)
-    told = made.protocol["schedule"]
-    first, second = told["order"][:2]
+    schedule = made.protocol["schedule"]
+    first, second = schedule["order"][:2]
     path = corruption_path(90.0 - 2.0 * (np.arange(21)[:, None] + np.arange(21)[None, :]), 50)
-    assert told["paths"][first] == [[i / 4, j / 4] for i, j in path]
+    assert schedule["paths"][first] == [[i / 4, j / 4] for i, j in path]
     assert first.split(" > ")[1] == second.split(" > ")[0], "the second corruption is the next one's first"
     assert made.protocol["difficulty"] == "50 percent for the calibrated model"
     assert made.protocol["calibration"]["model"] == "made up"
@@ -275,15 +275,15 @@ def test_all_methods_see_the_same_images_and_the_training_images_stay_out(small:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"order": "ccc", "calibration": "nowhere"}, "there is no file nowhere with a calibration"),
         ({"images": 33}, "leaves one image for the last batch of 16"),
         ({"corruptions": "fogg"}, r"no corruption 'fogg'\. Did you mean 'fog'"),
     ],
 )
-def test_refusals_of_options(file: Path, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_refusals_of_options(file: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         layout(file, **options)
 
 
@@ -357,9 +357,9 @@ def test_a_given_order_needs_no_other_option(tmp_path: Path) -> None:
     chosen_by = options.validation_options()
     assert chosen_by is not None
     assert (chosen_by.order, chosen_by.stream) == ("holdout", None)
-    for refused, said in (
+    for refused, message in (
         (Options(order="given"), "give it with --stream FILE"),
         (Options(order="cin-c", stream="order.csv"), "leave out order=cin-c"),
     ):
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             TestTime().build_scenario(dataset, refused, Seed(0))

@@ -199,8 +199,8 @@ def test_frozen_needs_a_trained_model_and_then_stays_it(tmp_path: Path) -> None:
 def test_upstream_training_is_as_long_as_was_said(tmp_path: Path, protocol: str) -> None:
     macs = []
     for updates in (2, 6):
-        said = {"upstream": 1, "upstream_updates": updates, "protocol": protocol, "split": "4", "resamples": 10}
-        spec = {**SPEC, "model": "linear", "methods": ["frozen"], "timeline": said}
+        output = {"upstream": 1, "upstream_updates": updates, "protocol": protocol, "split": "4", "resamples": 10}
+        spec = {**SPEC, "model": "linear", "methods": ["frozen"], "timeline": output}
         (run,) = driftline.run(spec, runs=tmp_path).runs
         macs.append(run.card.compute.upstream_macs)
     assert macs[1] == 3 * macs[0] > 0

@@ -42,9 +42,9 @@ def command(
 
 
 def test_all_runs_to_csv(command: Command, record: Record, tmp_path: Path) -> None:
-    code, said, _ = command("--to", "csv")
+    code, output, _ = command("--to", "csv")
     assert code == 0
-    assert said.splitlines()[0] == "2 run(s) exported to driftline-csv"
+    assert output.splitlines()[0] == "2 run(s) exported to driftline-csv"
     frame = pd.concat(pd.read_csv(path) for path in (tmp_path / "driftline-csv").glob("*.csv"))
     means = frame[frame["name"] == "final/id mean"].set_index("method")["value"]
     scores = record.scores
@@ -54,16 +54,16 @@ def test_all_runs_to_csv(command: Command, record: Record, tmp_path: Path) -> No
 
 def test_one_run_to_a_folder(command: Command, record: Record, tmp_path: Path) -> None:
     key = record.runs[1].key
-    code, said, _ = command(key[:6], "--to", "parquet", "-o", "there")
+    code, output, _ = command(key[:6], "--to", "parquet", "-o", "there")
     assert code == 0
-    assert said.startswith("1 run(s) exported to there")
+    assert output.startswith("1 run(s) exported to there")
     assert [path.name for path in (tmp_path / "there").iterdir()] == [f"{key}.parquet"]
 
 
 def test_refusals_are_sentences(command: Command, tmp_path: Path) -> None:
     assert command("--to", "mlfow")[0] == 2
-    code, _, said = command("--to", "parquets")
-    assert "no exporter 'parquets'. Did you mean 'parquet'?" in said
-    code, _, said = command("--to", "csv", "--runs", str(tmp_path / "none"))
+    code, _, output = command("--to", "parquets")
+    assert "no exporter 'parquets'. Did you mean 'parquet'?" in output
+    code, _, output = command("--to", "csv", "--runs", str(tmp_path / "none"))
     assert code == 2
-    assert "no finished run in" in said
+    assert "no finished run in" in output

@@ -1,4 +1,4 @@
-"""The quickstart in miniature: what is left behind, what is said, and that one failure stops nothing else."""
+"""The quickstart in miniature: what is left behind, what is printed, and that one failure stops nothing else."""
 
 from __future__ import annotations
 

@@ -57,18 +57,18 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def test_once_is_one_picture(command: Command, store: Store) -> None:
-    code, said, _ = command(str(store.folder), "--once")
+    code, output, _ = command(str(store.folder), "--once")
     assert code == 0
-    first, _, stage = said.splitlines()
+    first, _, stage = output.splitlines()
     assert first == "0 of 1 stages done (0 reused), 0 failed, 1 running, 0 waiting; time left not known yet"
     assert stage.startswith("  ft seed 0  ")
     assert stage.endswith(" 0/40")
 
 
 def test_a_log_gets_a_line_when_something_changes_and_the_end(command: Command, store: Store) -> None:
-    code, said, _ = command("--runs", str(store.folder))
+    code, output, _ = command("--runs", str(store.folder))
     assert code == 0
-    before, after = said.splitlines()
+    before, after = output.splitlines()
     assert before.startswith("0 of 1 stages done"), "said once, though it was looked at three times"
     assert after == "1 of 1 stages done (0 reused), 0 failed; ended"
 
@@ -85,9 +85,9 @@ def test_a_terminal_is_redrawn_until_nothing_runs(store: Store, plain: bool) -> 
 
 
 def test_a_folder_that_is_not_there(command: Command, tmp_path: Path) -> None:
-    code, _, said = command(str(tmp_path / "none"))
+    code, _, output = command(str(tmp_path / "none"))
     assert code == 2
-    assert "name the folder that `driftline run` keeps its runs in" in said
+    assert "name the folder that `driftline run` keeps its runs in" in output
 
 
 def test_blocks_are_drawn_where_they_can_be(monkeypatch: pytest.MonkeyPatch) -> None:

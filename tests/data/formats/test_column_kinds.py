@@ -155,8 +155,8 @@ def test_the_future_does_not_decide_how_texts_are_read() -> None:
 def test_a_decimal_target_is_a_number_and_so_are_its_logged_predictions(tmp_path: Path) -> None:
     y = pa.array(NUMBERS).cast(pa.decimal128(20, 0))
     path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"t": np.arange(ROWS), "x": NUMBERS, "y": y, "said": y}), path)
-    found = audit(path, predictions="said", model=None)
+    pq.write_table(pa.table({"t": np.arange(ROWS), "x": NUMBERS, "y": y, "logged": y}), path)
+    found = audit(path, predictions="logged", model=None)
     assert found.data.task == "number"
     assert found.gate_values["first_own"] == 0.0, "the RMSE"
     assert table([], path=str(path), time="t", target="y").samples.y[:3].tolist() == NUMBERS[:3].tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,10 +103,10 @@ def test_trials_that_were_spared_are_not_to_be_done(tmp_path: Path) -> None:
     spec = {"benchmark": "refinement", "data": "digit-clusters", "model": model, "methods": ["cft"], "seeds": 1}
     spec |= {"selection": {"grid": {"lr": [1e-6, 1e-2]}, "seeds": 3}, "refinement": {**few, "resamples": 10}}
     (run,) = driftline.run(spec, runs=tmp_path).runs
-    spared = run.card.protocol["skipped_runs"]
+    skipped = run.card.protocol["skipped_runs"]
     found = driftline.plan(spec, runs=tmp_path, seconds=1)
-    assert spared
-    assert found.kinds["search"].done == 6 - spared
+    assert skipped
+    assert found.kinds["search"].done == 6 - skipped
     assert (found.macs, found.bytes, sum(kind.seconds for kind in found.kinds.values())) == (0, 0, 0)
 
 
@@ -134,6 +135,7 @@ class Profiler:
     def __init__(self, stage_seconds: float = 10.0, overrun: float = 1.0) -> None:
         self.start, self.spent, self.store, self.stage_seconds = 3.0, 3.0, Store(Path("none")), stage_seconds
         self.overrun, self.profiled = overrun, 0
+        self.results: set[str] = set()
 
     def __enter__(self) -> Profiler:
         return self
@@ -144,7 +146,11 @@ class Profiler:
     def reading(self, stage: Stage) -> float:
         return 0.0
 
-    def cost(self, stage: Stage, inputs: object, seconds: float, first: bool) -> tuple[Cost, float]:
+    def cost(self, stage: Stage, inputs: Mapping[str, Path], seconds: float, first: bool) -> tuple[Cost, float]:
+        assert {path.stem for path in inputs.values()} <= self.results, (
+            f"{stage.title} starts from what was not profiled"
+        )
+        self.results.add(stage.key)
         self.spent, self.profiled = self.spent + self.overrun * seconds, self.profiled + 1
         return Cost(self.stage_seconds, 0, 0), 0.0
 
@@ -179,6 +185,20 @@ def test_stages_for_which_no_time_is_left_cost_what_similar_ones_do(tmp_path: Pa
     assert [found.of(stage).seconds for stage in planned.stages] == [5.0, 5.0]
 
 
+def test_the_only_search_run_is_profiled_after_the_upstream_model_that_it_starts_from(tmp_path: Path) -> None:
+    """There is no time for a second upstream model, but the plan must not report that it is missing."""
+    options = {**SEARCH["open-world"], "law": "60/(1+r)"}
+    selection = {"grid": {"maml.lr": [0.01, 0.1]}, "seeds": 2}
+    changes = {"data": "digit-symmetries", "methods": ["ncm", "maml"], "open-world": options, "selection": selection}
+    spec = {**SEARCH, **changes}
+    planned = plan(parse(spec))
+    profiler: Any = Profiler(5.0, overrun=100.0)
+    grouper = StageGrouper(planned.fit_specs, DatasetCache())
+    found = stage_costs(planned.stages, grouper, Store(tmp_path), lambda: profiler, 20.0)
+    assert set(found.by_group) == set(found.groups.values())
+    assert profiler.profiled + found.extrapolated == len(found.by_group)
+
+
 @pytest.mark.usefixtures("quick_profiler")
 def test_several_specs_share_their_stages(tmp_path: Path) -> None:
     found = driftline.plan(TABLE, {**TABLE, "seeds": 2}, runs=tmp_path, seconds=2)
@@ -207,11 +227,11 @@ def test_the_command_says_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "year",
     ]
     words += ["--profile-seconds", "2"]
-    said = CliRunner().invoke(app, words, catch_exceptions=False).stdout
-    assert "probes and score" in said
-    assert [line.split()[0] for line in said.splitlines() if line[:1].isdigit()] == ["1", "8", "64", "512"]
-    told = json.loads(CliRunner().invoke(app, [*words, "--format", "json"], catch_exceptions=False).stdout)
-    assert set(told["seconds"]) == {"1", "8", "64", "512"}
+    output = CliRunner().invoke(app, words, catch_exceptions=False).stdout
+    assert "probes and score" in output
+    assert [line.split()[0] for line in output.splitlines() if line[:1].isdigit()] == ["1", "8", "64", "512"]
+    revealed = json.loads(CliRunner().invoke(app, [*words, "--format", "json"], catch_exceptions=False).stdout)
+    assert set(revealed["seconds"]) == {"1", "8", "64", "512"}
     assert list(tmp_path.iterdir()) == []
 
 

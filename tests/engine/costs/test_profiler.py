@@ -1,4 +1,4 @@
-"""What a shortened loop is reckoned to cost."""
+"""The estimated cost of a sampled loop."""
 
 from __future__ import annotations
 
@@ -48,44 +48,44 @@ def test_without_a_listener_a_loop_is_itself() -> None:
 
 
 def test_turns_that_are_left_out_cost_what_the_others_do(clock: Clock) -> None:
-    heard, turns = LoopProfiler(1.0), 0
-    with profiling.use(heard):
+    received, turns = LoopProfiler(1.0), 0
+    with profiling.use(received):
         for _ in profiling.sample(range(1000)):
             clock.work(0.1)
             turns += 1
     assert turns < 50
-    assert heard.seconds == pytest.approx(100.0)
-    assert heard.shortened
+    assert received.seconds == pytest.approx(100.0)
+    assert received.shortened
 
 
 def test_a_cost_that_grows_along_the_loop_is_met(clock: Clock) -> None:
-    heard = LoopProfiler(2.0)
-    with profiling.use(heard):
+    received = LoopProfiler(2.0)
+    with profiling.use(received):
         for k in profiling.sample(range(1000)):
             clock.work(k * 1e-4)
-    assert heard.seconds == pytest.approx(sum(k * 1e-4 for k in range(1000)), rel=0.1)
+    assert received.seconds == pytest.approx(sum(k * 1e-4 for k in range(1000)), rel=0.1)
 
 
 def test_loops_within_loops_are_reckoned_too(clock: Clock) -> None:
-    heard, turns = LoopProfiler(1.0), 0
-    with profiling.use(heard):
+    received, turns = LoopProfiler(1.0), 0
+    with profiling.use(received):
         for _ in profiling.sample(range(50)):
             clock.work(1.0)
             for _ in profiling.sample(range(200)):
                 clock.work(0.01)
                 turns += 1
     assert turns < 1000
-    assert heard.seconds == pytest.approx(50 * (1.0 + 2.0))
+    assert received.seconds == pytest.approx(50 * (1.0 + 2.0))
 
 
 def test_a_loop_that_there_is_time_for_is_gone_through(clock: Clock) -> None:
-    heard, seen = LoopProfiler(10.0), []
-    with profiling.use(heard):
+    received, seen = LoopProfiler(10.0), []
+    with profiling.use(received):
         for k in profiling.sample(range(100)):
             clock.work(0.01)
             seen.append(k)
     assert seen == list(range(100))
-    assert not heard.shortened
+    assert not received.shortened
 
 
 def test_an_early_end_counts_only_if_nothing_was_left_out(clock: Clock) -> None:
@@ -107,25 +107,25 @@ def test_an_early_end_counts_only_if_nothing_was_left_out(clock: Clock) -> None:
 
 
 def test_what_is_done_once_is_not_repeated(clock: Clock) -> None:
-    heard = LoopProfiler(1.0)
-    with profiling.use(heard):
+    received = LoopProfiler(1.0)
+    with profiling.use(received):
         for k in profiling.sample(range(1000)):
             clock.work(0.1)
             if k == 0:
                 with profiling.one_time_work():
                     clock.work(7.0)
-    assert heard.seconds == pytest.approx(107.0)
+    assert received.seconds == pytest.approx(107.0)
 
 
 def test_multiply_accumulates_are_reckoned_like_seconds(clock: Clock) -> None:
-    heard, meter = LoopProfiler(1.0), MacCounter()
-    with profiling.use(heard):
+    received, meter = LoopProfiler(1.0), MacCounter()
+    with profiling.use(received):
         meter.attach(torch.nn.Linear(1, 1))
         for _ in profiling.sample(range(1000)):
             clock.work(0.1)
             meter.add(forward=3, backward=5)
     assert (meter.forward, meter.backward) == (3000, 5000)
-    assert (heard.macs, heard.backward) == (8000, 5000)
+    assert (received.macs, received.backward) == (8000, 5000)
 
 
 def test_shortened_outputs_have_their_length() -> None:
@@ -140,7 +140,7 @@ def test_a_rehearsal_counts_what_the_stage_does(tmp_path: Path) -> None:
     stage.run(StageContext(store))
     compute = json.loads((store.run_folder(stage.key) / "card.json").read_text())["compute"]
     spent = sum(compute[name] for name in ("forward_macs", "backward_macs", "probe_macs"))
-    cost = profile_stage(stage, Store.create(tmp_path / "rehearsal"), DatasetCache(), seconds=0.05)
+    cost = profile_stage(stage, Store.create(tmp_path / "profile"), DatasetCache(), seconds=0.05)
     assert cost.macs == pytest.approx(spent, rel=0.02)
     assert cost.backward == pytest.approx(compute["backward_macs"], rel=0.02)
     assert not cost.error

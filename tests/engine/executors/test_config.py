@@ -21,7 +21,7 @@ from driftline.store.store import Store
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("output", "meant"),
     [
         ({}, "serial"),
         ({"jobs": 1}, "serial"),
@@ -31,12 +31,12 @@ from driftline.store.store import Store
         ({"name": "local"}, "local"),
     ],
 )
-def test_the_engine_that_fits(said: dict[str, Any], meant: str) -> None:
-    assert ExecutorConfig(**said).name == meant
+def test_the_engine_that_fits(output: dict[str, Any], meant: str) -> None:
+    assert ExecutorConfig(**output).name == meant
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("output", "reason"),
     [
         ({"name": "rai"}, "Did you mean 'ray'"),
         ({"name": "serial", "jobs": 2}, "leave out --jobs 2"),
@@ -51,9 +51,9 @@ def test_the_engine_that_fits(said: dict[str, Any], meant: str) -> None:
         ({"retries": -1}, "--retries -1: give a number from 0"),
     ],
 )
-def test_what_makes_no_sense_is_refused(said: dict[str, Any], reason: str) -> None:
+def test_what_makes_no_sense_is_refused(output: dict[str, Any], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
-        ExecutorConfig(**said)
+        ExecutorConfig(**output)
 
 
 def test_sizes() -> None:

@@ -72,7 +72,7 @@ TINY: dict[str, Any] = {
 }
 
 
-def said(**changes: Any) -> dict[str, Any]:
+def content_of(**changes: Any) -> dict[str, Any]:
     return {"matrix": {"methods": METHODS, "seeds": 1, "benchmarks": TINY, **changes}}
 
 
@@ -80,7 +80,7 @@ def said(**changes: Any) -> dict[str, Any]:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Six methods in five benchmarks."""
     made = Store.create(tmp_path_factory.mktemp("matrix") / "runs")
-    assert cli.run(said(), made, None, ExecutorConfig(), quiet=True) == 0
+    assert cli.run(content_of(), made, None, ExecutorConfig(), quiet=True) == 0
     return made
 
 
@@ -155,7 +155,7 @@ def test_again_it_computes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch
         raise AssertionError("computed again")
 
     monkeypatch.setattr(StreamRun, "compute", never)
-    assert cli.run(said(), store, None, ExecutorConfig(), quiet=True) == 0
+    assert cli.run(content_of(), store, None, ExecutorConfig(), quiet=True) == 0
 
 
 def test_a_failing_cell_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,10 @@ def test_a_failing_cell_stops_no_other(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(StreamRun, "compute", breaks_for_tent)
     store = Store.create(tmp_path / "runs")
     columns = {name: TINY[name] for name in ("refinement", "test-time")}
-    assert cli.run(said(methods=["tent", "frozen"], benchmarks=columns), store, None, ExecutorConfig(), quiet=True) == 1
+    assert (
+        cli.run(content_of(methods=["tent", "frozen"], benchmarks=columns), store, None, ExecutorConfig(), quiet=True)
+        == 1
+    )
     (found,) = views(store.record())
     assert {cell.reason for place, cell in found.cells.items() if place[0] == "tent"} == {"ValueError: on purpose"}
     assert all(found.cells["frozen", name].score for name in columns)
@@ -182,7 +185,7 @@ def test_a_method_that_breaks_while_it_is_planned_has_a_reason_too(
         raise ZeroDivisionError("no such luck")
 
     monkeypatch.setattr(matrix, "plan", broken)
-    outlined = matrix.plan_matrix(matrix.read(said(methods="frozen", benchmarks=["test-time"])), None)
+    outlined = matrix.plan_matrix(matrix.read(content_of(methods="frozen", benchmarks=["test-time"])), None)
     assert [cell.reason for cell in outlined.cells] == ["ZeroDivisionError: no such luck"]
     assert outlined.plans["test-time"].stages == ()
 
@@ -207,6 +210,14 @@ def test_a_miniature_makes_methods_quick_and_those_inside_others() -> None:
     assert found["rdumb"] == {"lr": 1e-3, "reset_every": 2}
     assert found["periodic-reset"] == {"reset_every": 2, "options": {"lr": 1e-3}}
     assert found["ncm"] == {}
+
+
+def test_a_column_of_single_samples_leaves_the_training_budget_to_the_benchmark() -> None:
+    """With a number of updates of its own, a method would train on 32 copies of each sample."""
+    made = matrix.read({"matrix": {"methods": ["ft"], "benchmarks": ["open-world"], "budget_macs": 1e9}})
+    spec = made.spec("open-world", made.methods[0])
+    settings = spec.jobs("mlp")[0].method.settings
+    assert (settings["epochs"], settings["batch"], spec.budget_macs) == (4, 32, 10**9)
 
 
 def test_a_column_is_merged_with_its_defaults_unless_it_names_its_data() -> None:
@@ -238,7 +249,7 @@ def test_a_column_is_merged_with_its_defaults_unless_it_names_its_data() -> None
 )
 def test_what_does_not_exist_is_refused(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        matrix.read(said(**changes))
+        matrix.read(content_of(**changes))
 
 
 @pytest.mark.parametrize("content", ["rows", ["rows"], 3])
@@ -250,7 +261,7 @@ def test_a_recipe_that_is_no_mapping_is_refused(tmp_path: Path, content: object)
 
 def test_flags_win_over_the_recipe(tmp_path: Path) -> None:
     recipe = tmp_path / "m.yaml"
-    recipe.write_text(json.dumps(said(seeds=5)))
+    recipe.write_text(json.dumps(content_of(seeds=5)))
     assert cli.is_matrix("matrix")
     assert cli.is_matrix(str(recipe))
     assert not cli.is_matrix("timeline")
@@ -282,6 +293,6 @@ def test_flags_that_cannot_be_used(
 
 def test_printed_as_a_recipe_it_is_the_same_matrix(tmp_path: Path) -> None:
     recipe = tmp_path / "m.yaml"
-    recipe.write_text(cli.to_yaml(said()))
+    recipe.write_text(cli.to_yaml(content_of()))
     again = cli.content(str(recipe), [], None, None, [])
-    assert matrix.read(again) == matrix.read(said())
+    assert matrix.read(again) == matrix.read(content_of())

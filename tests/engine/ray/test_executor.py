@@ -111,11 +111,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def timeline(*methods: Any, **said: Any) -> dict[str, Any]:
+def timeline(*methods: Any, **output: Any) -> dict[str, Any]:
     data = {"name": "digits", "periods": 4}
     quick = [{"name": method, "updates": 5} if isinstance(method, str) else method for method in methods]
     world = {"resamples": 10, "upstream": 1}
-    return {"benchmark": "timeline", "data": data, "model": "linear", "methods": quick, "timeline": world, **said}
+    return {"benchmark": "timeline", "data": data, "model": "linear", "methods": quick, "timeline": world, **output}
 
 
 def seq_to_final() -> dict[str, Any]:
@@ -201,10 +201,10 @@ def rooms() -> set[Path]:
     return set(Path(tempfile.gettempdir()).glob("driftline-" + 32 * "[0-9a-f]"))
 
 
-def mine(*does: str, **said: Any) -> dict[str, Any]:
+def mine(*does: str, **output: Any) -> dict[str, Any]:
     """Runs of a model for which workers need not load torch's optimizers, which takes seconds each time."""
     methods = ({"name": "mine.py:Mine", "does": what} for what in does)
-    return timeline(*methods, model="logistic-regression", seeds=1, **said)
+    return timeline(*methods, model="logistic-regression", seeds=1, **output)
 
 
 def test_a_stage_that_raises_dies_or_hangs_fails_with_its_reason(cluster: Any, here: Path) -> None:
@@ -269,10 +269,10 @@ def test_the_log_of_an_earlier_attempt_is_not_that_of_a_stage_that_said_nothing(
     hand = RayExecutor(ray, None, {}, None, line, StageContext(store), 2)  # type: ignore[arg-type]
     store.log_path("k").parent.mkdir()
     store.log_path("k").write_text("long ago")
-    for words, said in (("", ""), ("just now", "the end of its log:\njust now")):
+    for words, output in (("", ""), ("just now", "the end of its log:\njust now")):
         call = ActiveTask(run("k"), lambda done, total: None, None, overdue=True, final_log=words)
         hand._lost(call, ray.exceptions.RayError())
-        assert store.failure("k")["traceback"] == said
+        assert store.failure("k")["traceback"] == output
 
 
 def test_without_an_address_a_cluster_is_started_and_ctrl_c_ends_it(here: Path) -> None:
@@ -285,13 +285,13 @@ def test_without_an_address_a_cluster_is_started_and_ctrl_c_ends_it(here: Path) 
     environment["RAY_worker_niceness"] = "0"
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stderr is not None
-    said = []
+    output = []
     for line in process.stderr:
-        said.append(line)
+        output.append(line)
         if "Mine" in line and "finished" in line:
             process.send_signal(signal.SIGINT)
-    assert process.wait() == 130, "".join(said)
-    assert "resumes" in said[-1]
+    assert process.wait() == 130, "".join(output)
+    assert "resumes" in output[-1]
     left = subprocess.run(["pgrep", "-f", short], capture_output=True, text=True).stdout
     shutil.rmtree(short)
     assert not left, "no process of the cluster stays"

@@ -69,11 +69,11 @@ def test_methods_with_the_same_pretraining_share_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pretraining", "said"),
+    ("pretraining", "message"),
     [("wishing", "no pretraining 'wishing'"), ({"name": "ones", "numbr": 2}, "numbr"), ({"way": 3}, "has no name")],
 )
-def test_what_is_not_there_is_refused_before_any_work(tmp_path: Path, pretraining: Any, said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_what_is_not_there_is_refused_before_any_work(tmp_path: Path, pretraining: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         driftline.run({**SPEC, "methods": [{"name": "schooled", "pretraining": pretraining}]}, runs=tmp_path)
 
 

@@ -63,7 +63,7 @@ def first_step(classes: list[int], temperature: float, distillation_weight: floa
 
 @pytest.mark.parametrize("distillation_weight", [1.0, 0.25])
 def test_the_first_step_by_hand(distillation_weight: float) -> None:
-    """Classes 0, 2 and 3 are told; the old network knows 0, 1 and 2: it teaches about 0 and 2."""
+    """Classes 0, 2 and 3 are revealed; the old network knows 0, 1 and 2: it teaches about 0 and 2."""
     samples = some(8, (0, 2, 3))
     assert set(samples.y.tolist()) == {0, 2, 3}
     found = trained(samples, distillation_weight=distillation_weight).model[0].weight

@@ -51,6 +51,16 @@ def test_centroids_are_means_of_the_classes_there_are() -> None:
     assert centroid_memory.has_centroid.tolist() == [True, True, False, True]
 
 
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
+def test_features_in_half_precision_are_stored_and_read(precision: torch.dtype) -> None:
+    memory = filled_recall()
+    centroids, features = memory.centroids.clone(), torch.tensor([[1.0, 0, 0], [3, 0, 0], [0, 2, 0], [0, 0, 5]])
+    expected = memory(features + 1)
+    memory.write(features.to(precision), torch.tensor([0, 0, 1, 3]))
+    assert torch.equal(memory.centroids, centroids)
+    assert torch.equal(memory((features + 1).to(precision)), expected)
+
+
 def test_logits_by_hand() -> None:
     centroid_memory, direct = filled_recall(), torch.tensor([[1.0, 0.5, -2.0], [0.1, 0.1, 0.1]])
     found = centroid_memory(direct).detach().numpy()
@@ -148,9 +158,9 @@ def test_after_pretraining_without_labels_rows_start_at_random() -> None:
     assert learner.centroid_memory.rows.norm(dim=1).max() < 100
 
 
-@pytest.mark.parametrize(("given", "said"), [({"warmup_every": 0}, "warmup_every=0"), ({"scale": 0}, "scale=0")])
-def test_what_cannot_be_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError, match=said):
+@pytest.mark.parametrize(("given", "message"), [({"warmup_every": 0}, "warmup_every=0"), ({"scale": 0}, "scale=0")])
+def test_what_cannot_be_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         ready(OLTR(**given))
 
 

@@ -40,9 +40,9 @@ def sgd_by_hand(model: nn.Module, x: torch.Tensor, y: torch.Tensor, known: list[
     """Two trainings' worth of SGD with momentum, written out; `given`: epochs, batch, trainings as lists of sizes."""
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     velocity = [torch.zeros_like(weight) for weight in weights]
-    for lesson, n in enumerate(given["sizes"]):
+    for training_round, n in enumerate(given["sizes"]):
         for epoch in range(given["epochs"]):
-            order = Seed(1).child("lesson", lesson, epoch).child("order")
+            order = Seed(1).child("lesson", training_round, epoch).child("order")
             for rows in shuffled_batches(n, given["batch"], order):
                 places = torch.tensor([known.index(label) for label in y[rows].tolist()])
                 loss = cross_entropy(model(x[rows])[:, known], places)
@@ -67,7 +67,7 @@ def test_two_training_rounds_are_sgd_with_kept_momentum_on_the_known_classes() -
         model[3].weight[2:], model[3].bias[2:] = 0, 0
     model.train()
     x, y = torch.from_numpy(samples.x), torch.from_numpy(samples.y)
-    assert set(y[:4].tolist()) == {0, 1, 2}, "so that the same classes are known in both lessons"
+    assert set(y[:4].tolist()) == {0, 1, 2}, "so that the same classes are known in both rounds"
     sgd_by_hand(model, x, y, [0, 1, 2], 0.01, sizes=[4, 8], epochs=2, batch=3)
     for (name, ours), theirs in zip(model.named_parameters(), learner.model.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6, msg=name)

@@ -136,9 +136,9 @@ def test_a_run_killed_between_any_two_blocks_goes_on_alike(name: str, tmp_path: 
     np.testing.assert_array_equal(rest.distance, whole.distance[35:])
 
 
-@pytest.mark.parametrize("name", ["cosine", "imprinting"])  # others: tests/test_contracts.py
-def test_the_contract(name: str) -> None:
-    check_learner(METHODS[name])
+def test_the_contract_with_cosine_similarity() -> None:
+    """Others: tests/test_contracts.py and tests/learners/test_one_by_one_contract.py."""
+    check_learner(METHODS["cosine"])
 
 
 def test_features_are_kept_only_until_a_later_label_is_told() -> None:
@@ -146,11 +146,13 @@ def test_features_are_kept_only_until_a_later_label_is_told() -> None:
     walk(learner, stream(30, 4, 10), labels(4, delay=12))
     assert (len(learner.pending_features), learner.first_pending, learner.labels.n_labels) == (12, 18, 18)
     walk(learner, stream(10, 4, 10), labels(4))  # labels without delay: those before never come
-    assert len(learner.pending_features) == 22  # turns 0 to 9 are told again: out of order, and nothing is forgotten
+    assert (
+        len(learner.pending_features) == 22
+    )  # labels 0 to 9 are revealed again: out of order, and nothing is forgotten
 
 
 def test_labels_out_of_order_are_still_those_of_their_samples() -> None:
-    """Samples 0 to 3 are told as 3, 1: the features of 1 are no longer kept, and are made again."""
+    """Labels of samples 0 to 3 are revealed as 3, 1: the features of 1 are no longer kept, and are made again."""
     x, y = np.arange(4 * WIDTH, dtype=np.float32).reshape(4, WIDTH), np.array([0, 1, 2, 3])
     shown = {2: None, 3: RevealedLabels(x[[3, 1]], y[[3, 1]], np.array([3, 1]))}
     learner = prepared(NearestClassMean(), 4)

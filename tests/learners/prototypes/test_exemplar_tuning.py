@@ -88,11 +88,11 @@ def test_two_training_rounds_written_out(similarity: Any) -> None:
     after_labels(learner, samples.x, y)
     residual, speed = np.zeros((classes, 3)), np.zeros((classes, 3))
     units = x / np.linalg.norm(x, axis=1, keepdims=True)
-    for lesson in range(2):
-        n = every * (lesson + 1)
+    for training_round in range(2):
+        n = every * (training_round + 1)
         means = np.stack([units[:n][y[:n] == k].mean(axis=0) if k in y[:n] else np.zeros(3) for k in range(classes)])
         for epoch in range(epochs):
-            draws = learner.seed.child("lesson", lesson, epoch).torch()
+            draws = learner.seed.child("lesson", training_round, epoch).torch()
             for rows in torch.randperm(n, generator=draws).split(batch):
                 rows = rows.numpy()
                 slope = slopes(similarity, x[rows], y[rows], means + residual, np.isin(range(classes), y[:n]))

@@ -70,15 +70,15 @@ def test_two_training_rounds_equal_plain_torch() -> None:
     weight = torch.zeros(classes, 4, dtype=torch.float64, requires_grad=True)
     scale = torch.tensor(4.0, dtype=torch.float64, requires_grad=True)
     speeds = [torch.zeros_like(weight), torch.zeros_like(scale)]
-    for lesson in range(2):
-        n, new = every * (lesson + 1), [[0, 1], [2]][lesson]
+    for training_round in range(2):
+        n, new = every * (training_round + 1), [[0, 1], [2]][training_round]
         with torch.no_grad():
             for k in new:
                 weight[k] = units[:n][targets[:n] == k].mean(dim=0)
         for epoch in range(epochs):
-            draws = learner.seed.child("lesson", lesson, epoch).torch()
+            draws = learner.seed.child("lesson", training_round, epoch).torch()
             for rows in torch.randperm(n, generator=draws).split(batch):
-                known = 2 if lesson == 0 else 3
+                known = 2 if training_round == 0 else 3
                 logits = scale * units[rows] @ (weight[:known] / weight[:known].norm(dim=1, keepdim=True)).T
                 slopes = torch.autograd.grad(cross_entropy(logits, targets[rows]), [weight, scale])
                 with torch.no_grad():

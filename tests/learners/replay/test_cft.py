@@ -1,4 +1,4 @@
-"""Refining against lessons worked out in plain numbers, its replay schedule, and versions of it that are wrong."""
+"""Refining against training rounds worked out in numbers, its replay schedule, and versions that are wrong."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LR, EPOCHS, STRENGTH, DECAY = 0.3, 3, 4.0, 0.7
 
 
 def expected(penalty: str) -> float:
-    """The weight after the three lessons, of two samples each, which are one batch."""
+    """The weight after the three training rounds, of two samples each, which are one batch."""
     w, importance, anchor = 0.2, 0.0, 0.2
     for xs, ys in LESSONS:
         x, y = np.array(xs), np.array(ys)
@@ -115,12 +115,12 @@ def test_the_worked_fisher(
     assert learner.importance.tolist() == pytest.approx(running)
     away = learner.anchor - torch.tensor([0.1, 0.2])
     assert learner.penalty_term(away).item() == pytest.approx(5 * half, rel=1e-5)
-    assert learner.penalty_term(learner.anchor).item() == 0  # the anchor is where the last lesson ended
+    assert learner.penalty_term(learner.anchor).item() == 0  # the anchor is where the last training round ended
 
 
-def taught(learner: Any, lessons: int, upstream: Samples | None = None) -> Any:
+def trained_learner(learner: Any, training_rounds: int, upstream: Samples | None = None) -> Any:
     prepared(learner, small_network((8, 8, 1), 3, Seed(5)), upstream, TASK)
-    for k in range(lessons):
+    for k in range(training_rounds):
         learner.learn(samples(k).x, samples(k).y)
     return learner
 
@@ -128,15 +128,15 @@ def taught(learner: Any, lessons: int, upstream: Samples | None = None) -> Any:
 @pytest.mark.parametrize("name", [name for name in PRESETS if name not in ("cft", "offline", "online-l2")])
 def test_the_first_training_round_is_fine_tuning_and_the_second_is_not(name: str) -> None:
     make = partial(registry.get("method", name), epochs=1, **({"penalty_weight": 0.0} if "l2" in name else {}))
-    one, two = (taught(CFT(epochs=1), n, samples(9)) for n in (1, 2))
-    assert weights(taught(make(), 1, samples(9))) == weights(one)
-    assert weights(taught(make(), 2, samples(9))) != weights(two)
+    one, two = (trained_learner(CFT(epochs=1), n, samples(9)) for n in (1, 2))
+    assert weights(trained_learner(make(), 1, samples(9))) == weights(one)
+    assert weights(trained_learner(make(), 2, samples(9))) != weights(two)
     if name == "online-ewc":
-        assert weights(taught(make(penalty_weight=0.0), 2)) == weights(two)
+        assert weights(trained_learner(make(penalty_weight=0.0), 2)) == weights(two)
 
 
 def test_one_optimiser_serves_the_stream() -> None:
-    learner = taught(CFT(epochs=2), 3)
+    learner = trained_learner(CFT(epochs=2), 3)
     steps = {entry["step"].item() for entry in learner.optim.state.values()}
     assert steps == {3 * 2 * 3.0}  # 18 samples are three batches: 8, 8 and 2
 
@@ -165,7 +165,7 @@ def test_numbers_are_refined_too() -> None:
 def test_offline_waits_for_the_end() -> None:
     learner = prepared(Offline(epochs=2), small_network((8, 8, 1), 3, Seed(5)), samples(9), TASK)
     before = weights(learner)
-    for k in (0, 1, 0):  # the last lesson repeats the first
+    for k in (0, 1, 0):  # the last training round repeats the first
         learner.learn(samples(k).x, samples(k).y)
     assert weights(learner) == before
     taught_on: list[Any] = []

@@ -50,10 +50,10 @@ class NotedER(Notes, ER):
 UPSTREAM = Samples(-column([*range(1, 41)]), np.zeros(40, int))  # upstream inputs are negative, errors positive
 
 
-def replayed(lessons: int, upstream: Samples | None = UPSTREAM, **how: Any) -> list[tuple[int, int, int]]:
-    """How many errors, upstream samples and old errors each lesson trains on; lessons of five errors."""
+def replayed(training_rounds: int, upstream: Samples | None = UPSTREAM, **how: Any) -> list[tuple[int, int, int]]:
+    """How many errors, upstream samples and old errors each training round trains on; rounds of five errors."""
     learner = prepared((Noted if "ranking" in how else NotedER)(**how), Unit(0.1), upstream)
-    for k in range(lessons):
+    for k in range(training_rounds):
         learner.learn(column([*range(100 * k + 1, 100 * k + 6)]), np.ones(5, int))
     found = []
     for k, x in enumerate(learner._noted):
@@ -115,8 +115,8 @@ def test_two_stages_by_hand() -> None:
     assert learner.model.w.item() == pytest.approx(w, rel=1e-5)
 
 
-# A, B and C are the first lesson. The second pushes the first weight down, which harms A; the first, once more, would
-# push the second weight down, which harms B.
+# A, B and C are the first training round. The second pushes the first weight down, which harms A; the first, once
+# more, would push the second weight down, which harms B.
 FIRST = np.array([[1, 0], [0, 1], [0, 3]], np.float32), np.array([1, 1, 0])
 SECOND = np.array([[2, 0]], np.float32), np.array([0])
 
@@ -131,7 +131,7 @@ def check_interference(kind: Any) -> None:
 
 
 class Lagged(MIR):
-    """As the reference code: the virtual model is trained on the lesson before."""
+    """As the reference code: the virtual model is trained on the training round before."""
 
     def virtual_update(self, x: Any, y: Any, seed: Seed) -> nn.Module:
         return super().virtual_update(*FIRST, seed)
@@ -223,5 +223,5 @@ def test_errors_in_texts_are_mended() -> None:
     pytest.importorskip("transformers")
     learner = writer(epochs=80)
     learner.learn(TEXTS[2:], PLACES[2:])
-    said = learner.predict(TEXTS[2:]).prediction
-    assert learner._task.correct(said, PLACES[2:]).tolist() == [1, 1, 1, 1]
+    output = learner.predict(TEXTS[2:]).prediction
+    assert learner._task.correct(output, PLACES[2:]).tolist() == [1, 1, 1, 1]

@@ -93,8 +93,8 @@ def test_the_classifier_is_river_on_features_of_length_one(classifier_kind: Any)
     answers = learner.predict(PROBE)
     rows = normalize(extract_features(learner.model, PROBE), dim=1).numpy()
     for row, scores in zip(rows.tolist(), answers.scores, strict=True):
-        said = theirs.predict_proba_one(dict(enumerate(row)))
-        assert scores == pytest.approx([said.get(c, 0.0) for c in range(3)], abs=1e-9)
+        output = theirs.predict_proba_one(dict(enumerate(row)))
+        assert scores == pytest.approx([output.get(c, 0.0) for c in range(3)], abs=1e-9)
 
 
 def test_many_features_become_few_in_the_same_way_each_time() -> None:

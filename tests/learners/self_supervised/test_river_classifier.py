@@ -43,8 +43,8 @@ def test_it_is_river_sample_by_sample(kind: Any) -> None:
         ours.outputs(PROBE)  # asking changes nothing
     found = softmax(ours.outputs(PROBE), axis=1)
     for row, scores in zip(PROBE, found, strict=True):
-        said = theirs.predict_proba_one({j: float(value) for j, value in enumerate(row)})
-        assert scores == pytest.approx([said.get(c, 0.0) for c in range(3)], abs=1e-12)
+        output = theirs.predict_proba_one({j: float(value) for j, value in enumerate(row)})
+        assert scores == pytest.approx([output.get(c, 0.0) for c in range(3)], abs=1e-12)
     assert (found[:, 2] == 0).all()  # never met
     assert found.std(0)[0] > 0.1
 

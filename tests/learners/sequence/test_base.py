@@ -34,7 +34,7 @@ STEPS = 4
 FEW = SearchSpace(lr=(3e-3, 1e-3), weight_decay=(1e-4,), dropout=(0.0,), adjacent=(0.1,), epochs=2, batch=20)
 
 
-def lessons(n: int = 60) -> list[tuple[np.ndarray, np.ndarray]]:
+def labeled_steps(n: int = 60) -> list[tuple[np.ndarray, np.ndarray]]:
     """Bright bands on noise, a little brighter and lower at each step; the last step turns the labels round."""
     made = []
     for k in range(STEPS):
@@ -57,9 +57,9 @@ def prepared(
     return learner
 
 
-def taught(learner: PlannedLearner, **said: Any) -> PlannedLearner:
-    learner = prepared(learner, **said)
-    for x, y in lessons():
+def trained_learner(learner: PlannedLearner, **settings: Any) -> PlannedLearner:
+    learner = prepared(learner, **settings)
+    for x, y in labeled_steps():
         learner.learn(x, y)
     learner.finish()
     return learner
@@ -182,7 +182,7 @@ def test_search_tries_every_set_of_layers() -> None:
 
 
 def test_surgical_tuning_orders_layers_by_what_it_measured() -> None:
-    learner = taught(LayerwiseTuning(layers="rgn"))
+    learner = trained_learner(LayerwiseTuning(layers="rgn"))
     fits = list(required_fits(learner.plan(STEPS)))
     measured = next(fit_spec for fit_spec in fits if fit_spec.measurement and fit_spec.measurement.name == "rgn")
     outcome = learner.outcomes[measured.key]
@@ -197,19 +197,19 @@ def test_a_beam_keeps_several_models() -> None:
     assert len(first) == 2 * 7 * 2  # two survivors, seven sets of layers, two points
     assert len(second) == 2 * 7 * 2
     assert {t.start.rank for t in second if t.start} == {0, 1}
-    learner = taught(STEP_BY_STEP(layers="fc", beam=2))
+    learner = trained_learner(STEP_BY_STEP(layers="fc", beam=2))
     assert learner.n_steps_fitted == STEPS
 
 
 def same_answers(one: PlannedLearner, other: PlannedLearner) -> bool:
-    x = lessons(90)[-1][0]
+    x = labeled_steps(90)[-1][0]
     return bool(np.array_equal(one.predict(x).scores, other.predict(x).scores))
 
 
 def test_a_frozen_joint_model_that_starts_from_history_is_fine_tuning() -> None:
-    fine = taught(LayerwiseTuning())
-    joint = taught(LayerwiseTuning(structure="separate", tied=False))
-    fresh = taught(LayerwiseTuning(structure="separate", tied=False, ends="random"))
+    fine = trained_learner(LayerwiseTuning())
+    joint = trained_learner(LayerwiseTuning(structure="separate", tied=False))
+    fresh = trained_learner(LayerwiseTuning(structure="separate", tied=False, ends="random"))
     assert same_answers(fine, joint)  # Table 15, and here to the last bit
     assert not same_answers(fine, fresh)
 
@@ -217,17 +217,18 @@ def test_a_frozen_joint_model_that_starts_from_history_is_fine_tuning() -> None:
 def test_a_frozen_joint_model_pulled_to_history_is_fine_tuning_pulled_to_it() -> None:
     selection = SearchSpace(lr=(3e-3, 1e-3), weight_decay=(1e-3, 0.1), dropout=(0.0,), epochs=2, batch=20)
     fine, joint = (
-        taught(LayerwiseTuning(**said), selection=selection) for said in ({"penalty": "l2"}, {"structure": "separate"})
+        trained_learner(LayerwiseTuning(**settings), selection=selection)
+        for settings in ({"penalty": "l2"}, {"structure": "separate"})
     )
     assert same_answers(fine, joint)  # Table 15 again
-    assert not same_answers(fine, taught(LayerwiseTuning(), selection=selection))
-    anchored = taught(LayerwiseTuning(penalty="l2", from_initial=True), selection=selection)
+    assert not same_answers(fine, trained_learner(LayerwiseTuning(), selection=selection))
+    anchored = trained_learner(LayerwiseTuning(penalty="l2", from_initial=True), selection=selection)
     tuned = [fit_spec for fit_spec in required_fits(anchored.plan(STEPS)) if fit_spec.train == (3,)]
     assert {(fit_spec.weight_decay, fit_spec.penalty.weight) for fit_spec in tuned} == {(0.0, 1e-3), (0.0, 0.1)}
 
 
 def test_staged_tuning_is_held_to_the_model_before_the_step() -> None:
-    learner = taught(LayerwiseTuning(layers="fc>all", penalty="l2"))
+    learner = trained_learner(LayerwiseTuning(layers="fc>all", penalty="l2"))
     plan = learner.plan(STEPS)
     winner = learner.chosen(plan.best)
     assert winner.start is not None
@@ -238,7 +239,7 @@ def test_staged_tuning_is_held_to_the_model_before_the_step() -> None:
 
 
 def test_measured_layers_are_pulled_to_the_step_before_and_not_to_the_first() -> None:
-    learner = taught(STEP_BY_STEP(layers="rgn", penalty="l2"))
+    learner = trained_learner(STEP_BY_STEP(layers="rgn", penalty="l2"))
     winner = learner.chosen(learner.plan(STEPS).best)
     before = learner.outcome(learner.chosen(winner.start))  # type: ignore[arg-type]
     held_to = learner.outcome(winner)["start_weights"]
@@ -260,7 +261,7 @@ def test_schedules_hold_for_side_modules_too() -> None:
 
 def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
     for penalty, kept in (("fisher-all", 3), ("fisher", 1)):
-        learner = taught(STEP_BY_STEP(penalty=penalty))
+        learner = trained_learner(STEP_BY_STEP(penalty=penalty))
         fits = [fit_spec for fit_spec in required_fits(learner.plan(STEPS)) if fit_spec.measurement]
         assert [fit_spec.train for fit_spec in fits] == [(0,), (1,), (2,)]
         sums = []
@@ -295,15 +296,15 @@ def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
     ],
 )
 def test_other_combinations_train_and_answer(make: Any) -> None:
-    learner = taught(make(), selection=replace(FEW, lr=(1e-2,), epochs=3), width=8)
-    x, _ = lessons(90)[-1]
+    learner = trained_learner(make(), selection=replace(FEW, lr=(1e-2,), epochs=3), width=8)
+    x, _ = labeled_steps(90)[-1]
     assert np.isfinite(np.asarray(learner.predict(x).scores)).all()
     best = max(row["score"] for row in learner.fit_table() if row["valid"] == str(STEPS - 1))
     assert best > 0.34  # three classes, and all bands are plain to see
 
 
 def test_history_that_is_only_an_anchor_starts_from_the_initial_weights() -> None:
-    learner = taught(LayerwiseTuning(from_initial=True, penalty="l2"))
+    learner = trained_learner(LayerwiseTuning(from_initial=True, penalty="l2"))
     (fit_spec, *_) = [t for t in required_fits(learner.plan(STEPS)) if t.train == (3,)]
     begun = learner.initial_network(fit_spec)
     first = learner._initial
@@ -315,10 +316,10 @@ def test_history_that_is_only_an_anchor_starts_from_the_initial_weights() -> Non
     [LayerwiseTuning, partial(LayerwiseTuning, layers="fc>all"), STEP_BY_STEP, AllSteps, FinalOnly, JointTraining],
 )
 def test_what_an_engine_hands_over_changes_nothing(make: Any) -> None:
-    alone = taught(make())
+    alone = trained_learner(make())
     helped = prepared(make())
     helped.set_fit_lookup(lambda key, whole: dict(alone.outcomes[key]) if not whole or _whole(alone, key) else None)
-    for x, y in lessons():
+    for x, y in labeled_steps():
         helped.learn(x, y)
     helped.finish()
     assert same_answers(alone, helped)
@@ -330,7 +331,7 @@ def _whole(learner: PlannedLearner, key: str) -> bool:
 
 
 def test_an_account_names_the_winner_of_every_phase() -> None:
-    rows = taught(LayerwiseTuning(layers="fc>all")).fit_table()
+    rows = trained_learner(LayerwiseTuning(layers="fc>all")).fit_table()
     assert len(rows) == 3 * 2
     assert sum(row["picked"] for row in rows) == 3
     for train, layers in (("0,1,2", "all"), ("3", "fc"), ("3", "all")):
@@ -340,7 +341,7 @@ def test_an_account_names_the_winner_of_every_phase() -> None:
 
 
 def test_linear_probing_moves_nothing_but_the_head() -> None:
-    learner = taught(LayerwiseTuning(layers="fc"))
+    learner = trained_learner(LayerwiseTuning(layers="fc"))
     past = learner.network_of(next(t.start for t in learner.plan(STEPS).fits if t.start))
     before, after = past.state_dict(), learner.model.state_dict()
     moved = {name for name in after if not torch.equal(before[name], after[name])}
@@ -348,7 +349,7 @@ def test_linear_probing_moves_nothing_but_the_head() -> None:
 
 
 def test_side_modules_leave_the_old_network_as_it_was() -> None:
-    learner = taught(STEP_BY_STEP(structure="side-1"), family=ResFamily)
+    learner = trained_learner(STEP_BY_STEP(structure="side-1"), family=ResFamily)
     assert learner.model.steps == STEPS
     first = learner.network_of(next(iter(_walk(learner))))
     for name, value in first.state_dict().items():
@@ -375,7 +376,7 @@ def test_joint_models_are_as_far_apart_as_their_tie_allows(tie: float, closest: 
     learner = prepared(JointTraining(), selection=selection, width=2)
     (fit_spec,) = learner.plan(STEPS).fits
     network = learner.initial_network(fit_spec)
-    shown = {t: StepData.of(x, y) for t, (x, y) in enumerate(lessons())}
+    shown = {t: StepData.of(x, y) for t, (x, y) in enumerate(labeled_steps())}
     FitRun(fit_spec, network, {}, shown, TASK, selection, Seed(1)).run()
     with torch.no_grad():
         pairs = [(a, b) for step in range(1, STEPS) for a, b in network.adjacent_pairs(step)]

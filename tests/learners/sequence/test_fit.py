@@ -38,7 +38,7 @@ TASK = Classification(("a", "b", "c"))
 FEW = SearchSpace(lr=(1e-2,), weight_decay=(0.0,), dropout=(0.0,), epochs=3, batch=6)
 
 
-def lesson(k: int, n: int = 15) -> StepData:
+def step_data(k: int, n: int = 15) -> StepData:
     rng = np.random.default_rng(k)
     y = np.arange(n) % 3
     x = rng.integers(0, 60, (n, 16, 16, 1), dtype=np.uint8)
@@ -85,8 +85,8 @@ def test_weight_decay_is_the_slope_of_the_sum_of_squares_and_spares_batch_norm()
         assert moved == (id(weight) not in still and bool(before.abs().sum() > 0))
 
 
-def fit(objective: Objective, net: nn.Module, lessons: dict[int, StepData]) -> FitRun:
-    return FitRun(FitSpec(tuple(lessons), (max(lessons),), objective=objective), net, {}, lessons, TASK, FEW, Seed(2))
+def fit(objective: Objective, net: nn.Module, steps: dict[int, StepData]) -> FitRun:
+    return FitRun(FitSpec(tuple(steps), (max(steps),), objective=objective), net, {}, steps, TASK, FEW, Seed(2))
 
 
 def first_loss(made: FitRun) -> torch.Tensor:
@@ -104,8 +104,8 @@ def by_lesson(made: FitRun, net: nn.Module, step: bool = False) -> list[tuple[to
 
 
 def test_dro_descends_on_the_worst_step_only() -> None:
-    net, lessons = network(), {0: lesson(0), 1: lesson(1), 2: lesson(2)}
-    made = fit(WorstStepDRO(), net, lessons)
+    net, steps = network(), {0: step_data(0), 1: step_data(1), 2: step_data(2)}
+    made = fit(WorstStepDRO(), net, steps)
     risks = [TASK.loss(out, y).mean().item() for out, y in by_lesson(made, net)]
     assert first_loss(made).item() == pytest.approx(max(risks), abs=1e-6)
     assert len({round(risk, 4) for risk in risks}) == 3
@@ -113,10 +113,10 @@ def test_dro_descends_on_the_worst_step_only() -> None:
 
 def test_dro_goes_back_through_the_worst_step_only() -> None:
     spent = []
-    for lessons in ({0: lesson(0)}, {0: lesson(0), 1: lesson(1), 2: lesson(2)}):
+    for steps in ({0: step_data(0)}, {0: step_data(0), 1: step_data(1), 2: step_data(2)}):
         net, meter = network(), MacCounter()
         meter.attach(net)
-        made = fit(WorstStepDRO(), net, lessons)
+        made = fit(WorstStepDRO(), net, steps)
         first_loss(made).backward()
         spent.append((meter.forward, meter.backward))
     assert spent[1][0] == 3 * spent[0][0]
@@ -124,8 +124,8 @@ def test_dro_goes_back_through_the_worst_step_only() -> None:
 
 
 def test_irm_adds_the_mean_penalty_of_the_steps() -> None:
-    net, lessons = network(), {0: lesson(0), 1: lesson(1)}
-    made = fit(IRM(7.0), net, lessons)
+    net, steps = network(), {0: step_data(0), 1: step_data(1)}
+    made = fit(IRM(7.0), net, steps)
     pairs = by_lesson(made, net)
     risk = np.mean([TASK.loss(out, y).mean().item() for out, y in pairs])
     penalty = np.mean([invariance_penalty(scale_gradients(out, y, TASK.loss)).item() for out, y in pairs])
@@ -136,13 +136,13 @@ def test_irm_adds_the_mean_penalty_of_the_steps() -> None:
 def test_the_joint_objective_is_the_mean_over_steps_with_the_last_threefold() -> None:
     net = JointNetwork(network(), dict.fromkeys(["conv1", "layer1", "fc"], "separate"))
     net.add_step(Seed(9))
-    made = fit(JointOverSteps(), net, {0: lesson(0), 1: lesson(1)})
+    made = fit(JointOverSteps(), net, {0: step_data(0), 1: step_data(1)})
     first, last = (TASK.loss(out, y).mean().item() for out, y in by_lesson(made, net, step=True))
     assert first_loss(made).item() == pytest.approx((first + 3 * last) / 2, abs=1e-5)
 
 
 def test_an_epoch_by_step_passes_once_over_the_largest() -> None:
-    made = fit(IRM(), network(), {0: lesson(0, 30), 1: lesson(1, 15)})  # 24 and 12 to train on, in sixes
+    made = fit(IRM(), network(), {0: step_data(0, 30), 1: step_data(1, 15)})  # 24 and 12 to train on, in sixes
     assert len(list(made.batches(1))) == 4
 
 
@@ -196,7 +196,7 @@ def test_two_fisher_penalties_become_one_with_the_same_slope() -> None:
 
 
 def test_the_reference_fisher_squares_sums_over_batches() -> None:
-    net, data = network(), lesson(0)
+    net, data = network(), step_data(0)
     net.standardize.fit(torch.zeros(2, 1, 16, 16))
     total = torch.zeros(sum(p.numel() for p in net.parameters()))
     x = torch.from_numpy(data.train_x).permute(0, 3, 1, 2).float() / 255
@@ -209,7 +209,7 @@ def test_the_reference_fisher_squares_sums_over_batches() -> None:
 
 @pytest.mark.parametrize("kind", ["rgn", "snr"])
 def test_layer_scores_by_hand(kind: str) -> None:
-    net, data = network(), lesson(0, 60)  # twelve mini-batches of four
+    net, data = network(), step_data(0, 60)  # twelve mini-batches of four
     x = torch.from_numpy(data.train_x).permute(0, 3, 1, 2).float() / 255
     grads: dict[str, list[torch.Tensor]] = {name: [] for name, _ in net.named_parameters()}
     for rows in torch.arange(len(data.train_y)).split(4):
@@ -232,20 +232,20 @@ def test_layer_scores_by_hand(kind: str) -> None:
 
 
 def test_a_fit_scores_what_it_keeps_and_trials_meet_the_same_batches() -> None:
-    lessons = {0: lesson(0, 60)}
+    steps = {0: step_data(0, 60)}
     fit_spec = FitSpec((0,), (0,), lr=1e-2)
     net = network()
-    first = FitRun(fit_spec, net, {}, lessons, TASK, FEW, Seed(4)).run()
-    again = FitRun(fit_spec, network(), {}, lessons, TASK, FEW, Seed(4)).run()
+    first = FitRun(fit_spec, net, {}, steps, TASK, FEW, Seed(4)).run()
+    again = FitRun(fit_spec, network(), {}, steps, TASK, FEW, Seed(4)).run()
     assert first["curve"] == again["curve"]
     assert all(torch.equal(first["weights"][name], again["weights"][name]) for name in first["weights"])
     assert first["score"] == max(first["curve"])
     assert first["curve"].index(first["score"]) == first["epoch"]
     kept = network()
     kept.load_state_dict(first["weights"])
-    x = torch.from_numpy(lessons[0].valid_x).permute(0, 3, 1, 2).float() / 255
+    x = torch.from_numpy(steps[0].valid_x).permute(0, 3, 1, 2).float() / 255
     with torch.no_grad():
-        right = (kept(x).argmax(1).numpy() == lessons[0].valid_y).mean()
+        right = (kept(x).argmax(1).numpy() == steps[0].valid_y).mean()
     assert first["score"] == pytest.approx(right)
 
 
@@ -255,7 +255,7 @@ def test_only_what_a_growth_leaves_free_moves() -> None:
     net.freeze(before=1)
     before = {name: value.clone() for name, value in net.state_dict().items()}
     fit_spec = FitSpec((0,), (0,), lr=1e-2, growth=Expansion("side-1", "separate", 2), penalty=AdjacentSteps(0.1))
-    found = FitRun(fit_spec, net, {}, {0: lesson(0, 60)}, TASK, replace(FEW, epochs=2), Seed(4)).run()
+    found = FitRun(fit_spec, net, {}, {0: step_data(0, 60)}, TASK, replace(FEW, epochs=2), Seed(4)).run()
     moved = {name for name, value in net.state_dict().items() if not torch.equal(value, before[name])}
     assert moved
     assert all(".steps.1." in name or name.startswith("standardize") for name in moved), moved

@@ -95,9 +95,9 @@ CASES: list[tuple[Any, Any, Any, list[str]]] = [
 
 @pytest.mark.parametrize(("learner", "loss", "move", "names"), CASES, ids=lambda v: type(v).__name__)
 def test_the_first_three_updates_are_those_done_by_hand(learner: Any, loss: Any, move: Any, names: list[str]) -> None:
-    said, weights = adapted_by_hand(loss, move, BATCHES[:3], names)
+    outputs, weights = adapted_by_hand(loss, move, BATCHES[:3], names)
     assert far(weights, weights_of(tiny()), names) > 0.02  # something is being tested
-    must_agree(ready(learner), BATCHES[:3], said, weights)
+    must_agree(ready(learner), BATCHES[:3], outputs, weights)
 
 
 def test_the_defaults_are_those_of_the_study() -> None:
@@ -212,15 +212,17 @@ def test_no_part_of_a_batch_has_a_single_input() -> None:
 
 def test_a_last_smaller_batch_is_a_batch_like_any_other() -> None:
     parts = [BATCHES[0], BATCHES[1][:2]]
-    said, weights = adapted_by_hand(tent_loss, sgd(0.3), parts)
-    must_agree(ready(Tent(lr=0.3)), parts, said, weights)
+    outputs, weights = adapted_by_hand(tent_loss, sgd(0.3), parts)
+    must_agree(ready(Tent(lr=0.3)), parts, outputs, weights)
 
 
 def test_many_inputs_at_once_are_taken_in_equal_parts() -> None:
     whole, parts = np.concatenate(TWO), [*BATCHES[0][:6], *BATCHES[0][6:], *BATCHES[1]]
     pieces = [np.stack(parts[k : k + 6]) for k in (0, 6, 12)]
-    said, weights = adapted_by_hand(tent_loss, sgd(0.3), pieces)
-    must_agree(ready(Tent(lr=0.3, batch=8)), [whole], [torch.cat(said)], weights)  # 18 inputs: 6, 6 and 6, not 8, 8, 2
+    outputs, weights = adapted_by_hand(tent_loss, sgd(0.3), pieces)
+    must_agree(
+        ready(Tent(lr=0.3, batch=8)), [whole], [torch.cat(outputs)], weights
+    )  # 18 inputs: 6, 6 and 6, not 8, 8, 2
 
 
 def test_dropout_is_off_and_only_normalisation_is_trained() -> None:
@@ -239,8 +241,8 @@ def test_the_size_of_scales_can_be_followed() -> None:
     learner.answer(BATCHES[0])
     moved = sum(((now - then) ** 2).sum().item() for now, then in zip(learner.model.parameters(), first, strict=True))
     sizes = {name: weight.abs().mean().item() for name, weight in weights_of(learner.model).items()}
-    said = {"scales of layer1": sizes["layer1.1.weight"], "scales of layer2": sizes["layer2.1.weight"]}
-    assert learner.diagnostics() == pytest.approx({**said, "distance from the start": moved**0.5})
+    scales = {"scales of layer1": sizes["layer1.1.weight"], "scales of layer2": sizes["layer2.1.weight"]}
+    assert learner.diagnostics() == pytest.approx({**scales, "distance from the start": moved**0.5})
     assert learner.diagnostics() != before
 
 
@@ -270,7 +272,7 @@ def test_the_methods_work_with_a_network_of_the_project() -> None:
 
 
 @pytest.mark.parametrize(
-    ("learner", "said"),
+    ("learner", "message"),
     [
         (Tent(lr=-1), "Tent: lr=-1: should be greater than or equal to 0"),
         (Tent(lr=float("nan")), "Tent: lr=nan: should be"),
@@ -291,6 +293,6 @@ def test_the_methods_work_with_a_network_of_the_project() -> None:
     ],
     ids=str,
 )
-def test_settings_that_make_no_sense_are_refused_in_words(learner: Any, said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_settings_that_make_no_sense_are_refused_in_words(learner: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         ready(learner)

@@ -28,7 +28,7 @@ def by_hand(
 ) -> tuple[list[Tensor], dict[str, Tensor], dict[str, Tensor]]:
     """The teacher's outputs, the student and the teacher in the end; `copies` 0: every batch is sure enough."""
     first = weights_of(tiny())
-    student, teacher, said, move = dict(first), dict(first), [], sgd(lr, nesterov=True)
+    student, teacher, output, move = dict(first), dict(first), [], sgd(lr, nesterov=True)
     for k, images in enumerate(THREE):
         x, seed = pixels(images), Seed(3).child("step", k)
         if n_augmentations:
@@ -36,7 +36,7 @@ def by_hand(
             lead = torch.stack([forward(teacher, cotta_augment(x, random)) for _ in range(n_augmentations)]).mean(dim=0)
         else:
             lead = forward(teacher, x)
-        said.append(lead)
+        output.append(lead)
         leaves = {name: student[name].clone().requires_grad_() for name in names}
         p, q = torch.softmax(forward({**student, **leaves}, x), dim=1), torch.softmax(lead, dim=1)
         loss = (-0.5 * q * torch.log(p) - 0.5 * p * torch.log(q)).sum(dim=1).mean()
@@ -48,11 +48,11 @@ def by_hand(
         for name in names:
             back = torch.rand(student[name].shape, generator=random) < restore_probability
             student[name] = torch.where(back, first[name], student[name])
-    return said, student, teacher
+    return output, student, teacher
 
 
-def must_end_so(learner: CoTTA, said: list[Tensor], student: dict[str, Tensor], teacher: dict[str, Tensor]) -> None:
-    for score, outputs in zip(scores(learner, THREE), said, strict=True):
+def must_end_so(learner: CoTTA, output: list[Tensor], student: dict[str, Tensor], teacher: dict[str, Tensor]) -> None:
+    for score, outputs in zip(scores(learner, THREE), output, strict=True):
         np.testing.assert_allclose(score, outputs.softmax(dim=1).numpy(), rtol=2e-3, atol=2e-5)
     for model, weights in ((learner.model, student), (learner.teacher, teacher)):
         for name, weight in model.named_parameters():
@@ -69,9 +69,9 @@ CASES: dict[str, tuple[list[str], dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_first_updates_are_those_done_by_hand(case: str) -> None:
     names, settings, options = CASES[case]
-    said, student, teacher = by_hand(names, lr=0.05, teacher_momentum=0.8, restore_probability=0.3, **options)
+    output, student, teacher = by_hand(names, lr=0.05, teacher_momentum=0.8, restore_probability=0.3, **options)
     must_end_so(
-        ready(CoTTA(lr=0.05, teacher_momentum=0.8, restore_probability=0.3, **settings)), said, student, teacher
+        ready(CoTTA(lr=0.05, teacher_momentum=0.8, restore_probability=0.3, **settings)), output, student, teacher
     )
     start = weights_of(tiny())
     moved = torch.cat([(student[name] - start[name]).flatten() for name in names])
@@ -82,7 +82,7 @@ def test_the_first_updates_are_those_done_by_hand(case: str) -> None:
 
 def test_the_settings_are_those_of_the_study() -> None:
     learner = CoTTA()
-    said = (
+    output = (
         learner.lr,
         learner.momentum,
         learner.confidence_threshold,
@@ -90,7 +90,7 @@ def test_the_settings_are_those_of_the_study() -> None:
         learner.teacher_momentum,
         learner.restore_probability,
     )
-    assert said == (0.01, 0.9, 0.1, 32, 0.999, 0.001)
+    assert output == (0.01, 0.9, 0.1, 32, 0.999, 0.001)
     assert ready(learner).optim.param_groups[0]["nesterov"]
     assert learner.parameters == "norm"
 

@@ -75,11 +75,11 @@ class ETALoss:
 
 def test_the_first_updates_are_those_done_by_hand() -> None:
     loss = ETALoss()
-    said, weights = adapted_by_hand(loss, sgd(LR), FOUR)
+    output, weights = adapted_by_hand(loss, sgd(LR), FOUR)
     # Both reasons to leave a sample out occur, but in the first batch, where there is no mean answer yet.
     assert loss.dropped == [(6, 3, 0), (5, 1, 3), (4, 1, 4), (7, 0, 2)]
     learner = ready(ETA(lr=LR, entropy_fraction=SHARE, similarity_margin=MARGIN))
-    must_agree(learner, FOUR, said, weights)
+    must_agree(learner, FOUR, output, weights)
     torch.testing.assert_close(learner.selection.mean, loss.mean, rtol=1e-4, atol=1e-6)
 
 
@@ -149,16 +149,16 @@ def by_hand_fisher(batches: list[np.ndarray], *, per_sample: bool = False) -> li
 def eata_by_hand(batches: list[np.ndarray], fisher: list[Tensor], penalty_weight: float) -> tuple[list[Tensor], Any]:
     """ETA's loss plus the pull: no factor 1/2, and none at all where no sample is kept."""
     start, weights = weights_of(tiny()), weights_of(tiny())
-    said, move, loss = [], sgd(LR), ETALoss()
+    output, move, loss = [], sgd(LR), ETALoss()
     for images in batches:
         leaves = {name: weights[name].clone().requires_grad_() for name in NORM}
         h = forward({**weights, **leaves}, pixels(images))
-        said.append(h.detach())
+        output.append(h.detach())
         if (value := loss(h)) is not None:
             for importance, (name, leaf) in zip(fisher, leaves.items(), strict=True):
                 value = value + penalty_weight * (importance * (leaf - start[name]) ** 2).sum()
             weights = step(weights, value, leaves, move)
-    return said, weights
+    return output, weights
 
 
 def eata(**settings: Any) -> EATA:
@@ -181,10 +181,10 @@ def test_the_updates_of_eata_are_those_done_by_hand() -> None:
     rows = Seed(3).child("fisher").numpy().permutation(150)[:128]
     fisher = by_hand_fisher([UPSTREAM.x[rows[:64]], UPSTREAM.x[rows[64:]]])
     penalty_weight = 0.05 / float(torch.cat(fisher).mean())
-    said, weights = eata_by_hand(FOUR, fisher, penalty_weight)
+    output, weights = eata_by_hand(FOUR, fisher, penalty_weight)
     _, free = adapted_by_hand(ETALoss(), sgd(LR), FOUR)
     assert far(weights, free) > 1e-3  # the pull is felt
-    must_agree(ready(eata(fisher_images=100, penalty_weight=penalty_weight), upstream=UPSTREAM), FOUR, said, weights)
+    must_agree(ready(eata(fisher_images=100, penalty_weight=penalty_weight), upstream=UPSTREAM), FOUR, output, weights)
 
 
 @pytest.mark.parametrize("given", [None, UPSTREAM], ids=["no upstream", "by choice"])
@@ -196,8 +196,8 @@ def test_fisher_from_the_stream_comes_first_and_adaptation_after(given: Samples 
     assert far(weights_of(learner.model), weights_of(tiny())) == 0
     fisher = by_hand_fisher(BATCHES[:2])
     torch.testing.assert_close(learner.fisher_sum / learner.n_fisher_batches, torch.cat(fisher), rtol=1e-3, atol=1e-7)
-    said, weights = eata_by_hand(BATCHES[2:5], fisher, 3.0)
-    must_agree(learner, BATCHES[2:5], said, weights)
+    output, weights = eata_by_hand(BATCHES[2:5], fisher, 3.0)
+    must_agree(learner, BATCHES[2:5], output, weights)
 
 
 def test_with_strength_0_eata_is_eta() -> None:

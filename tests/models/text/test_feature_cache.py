@@ -1,4 +1,4 @@
-"""Features on disk: the same bits as without, whoever writes at once and whatever is damaged."""
+"""Features on disk: the same bits as without, with several writers and damaged files."""
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor

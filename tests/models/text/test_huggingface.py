@@ -27,7 +27,7 @@ X = [
 Y = np.array(["Ann", "in Rome", "the sea"], dtype=object)
 
 
-def taught(model, updates=60):
+def trained_learner(model, updates=60):
     learner = FineTune(updates=updates, batch=3, lr=3e-3)
     learner.prepare(model, TASK)
     learner.learn(X, Y)
@@ -51,7 +51,7 @@ def saved(folder, kind="bart"):
     tokenizer.save_pretrained(folder)
     marks = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
     if kind == "bart":
-        taught(model)
+        trained_learner(model)
         model.network.save_pretrained(folder)
         return model
     config = transformers.T5Config(vocab_size=300, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, **marks)
@@ -85,7 +85,7 @@ def test_a_name_on_the_hub_is_the_folder_that_the_hub_keeps(tmp_path, monkeypatc
 def test_a_t5_from_a_folder_learns(tmp_path):
     saved(tmp_path, "t5")
     model = models.build("seq2seq", (), 0, weights=str(tmp_path), num_beams=1, max_input_tokens=64)
-    assert taught(model, updates=120).predict(X).prediction.tolist() == ["Ann", "in Rome", "the sea"]
+    assert trained_learner(model, updates=120).predict(X).prediction.tolist() == ["Ann", "in Rome", "the sea"]
 
 
 def test_words_in_the_files_that_bart_was_published_with(tmp_path):

@@ -51,8 +51,8 @@ def written(folder: Path, **changes: Any) -> str:
     records = []
     for name, right in (("a", 1), ("b", 2), ("c", 0)):
         for k in range(20):
-            said = "yes" if right and k % right == 0 else "no"
-            records.append({"input": f"{name}{k}", "output": "yes", "dataset": name, "mistake": said, **changes})
+            output = "yes" if right and k % right == 0 else "no"
+            records.append({"input": f"{name}{k}", "output": "yes", "dataset": name, "mistake": output, **changes})
     path = folder / "sets.jsonl"
     path.write_text("\n".join(map(json.dumps, records)))
     return str(path)

@@ -1,4 +1,4 @@
-"""A small BART: losses and work by hand, words from the first lesson, methods that never heard of texts."""
+"""A small BART: losses and work by hand, words from the first training round, methods that do not know of texts."""
 
 import os
 import subprocess
@@ -69,22 +69,22 @@ def test_checkpointed_layers_learn_the_same_to_the_bit():
     found = []
     for checkpointed in (False, True):
         with device.use(DeviceSettings(name="cpu", checkpoint_activations=checkpointed)):
-            taught = learner(model=small(dropout=0.2), updates=4)
-            taught.learn(X, Y)
-            found.append((weights(taught.model), taught.predict(X).prediction.tolist()))
+            trained_learner = learner(model=small(dropout=0.2), updates=4)
+            trained_learner.learn(X, Y)
+            found.append((weights(trained_learner.model), trained_learner.predict(X).prediction.tolist()))
     assert torch.equal(found[0][0], found[1][0])
     assert found[0][1] == found[1][1]
 
 
 def test_it_learns_three_answers_and_writes_them_in_the_order_of_the_questions():
-    taught = learner()
-    assert taught.predict(X).prediction.tolist() == ["", "", ""]  # no words yet
-    taught.learn(X, Y)
-    assert taught.predict(X).prediction.tolist() == ["Ann", "in Rome", "the sea"]
-    assert taught.predict(X[::-1]).prediction.tolist() == ["the sea", "in Rome", "Ann"]
-    assert taught.predict([]).prediction.tolist() == []
-    taught.model.num_beams = 3
-    assert taught.predict(X).prediction.tolist() == ["Ann", "in Rome", "the sea"]
+    trained_learner = learner()
+    assert trained_learner.predict(X).prediction.tolist() == ["", "", ""]  # no words yet
+    trained_learner.learn(X, Y)
+    assert trained_learner.predict(X).prediction.tolist() == ["Ann", "in Rome", "the sea"]
+    assert trained_learner.predict(X[::-1]).prediction.tolist() == ["the sea", "in Rome", "Ann"]
+    assert trained_learner.predict([]).prediction.tolist() == []
+    trained_learner.model.num_beams = 3
+    assert trained_learner.predict(X).prediction.tolist() == ["Ann", "in Rome", "the sea"]
 
 
 def test_two_runs_are_the_same_to_the_bit_with_dropout_too():
@@ -166,13 +166,13 @@ def test_any_text_goes_through_the_words_and_back():
 
 def test_words_are_the_same_in_every_process():
     code = f"from driftline.models.text.tokenizer import train_bpe; print(hash(0), train_bpe({X!r}, 280).content)"
-    said = {
+    output = {
         subprocess.run(
             [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": s}, capture_output=True
         ).stdout
         for s in "12"
     }
-    assert said == {f"0 {tokenizer.train_bpe(X, 280).content}\n".encode()}
+    assert output == {f"0 {tokenizer.train_bpe(X, 280).content}\n".encode()}
 
 
 def test_words_come_from_the_first_training_round_alone_and_survive_with_the_weights(tmp_path):
@@ -193,12 +193,12 @@ def test_words_come_from_the_first_training_round_alone_and_survive_with_the_wei
 
 @pytest.mark.parametrize("kind", [EWC, AGEM])
 def test_methods_written_for_images_learn_to_write(kind):
-    taught = learner(kind)
-    taught.learn(X[:2], Y[:2])
-    taught.learn(X[2:], Y[2:])
-    assert taught.predict(X).prediction.tolist()[2] == "the sea"
+    trained_learner = learner(kind)
+    trained_learner.learn(X[:2], Y[:2])
+    trained_learner.learn(X[2:], Y[2:])
+    assert trained_learner.predict(X).prediction.tolist()[2] == "the sea"
     if kind is AGEM:
-        assert taught.buffer.y.tolist() == Y.tolist()  # all accepted answers are remembered
+        assert trained_learner.buffer.y.tolist() == Y.tolist()  # all accepted answers are remembered
 
 
 def test_parts_of_a_batch_move_the_weights_as_the_whole_does():

@@ -34,8 +34,8 @@ def run(folder: Path, model: str) -> Record:
 
 
 @pytest.fixture(scope="module")
-def learnt(tmp_path_factory: pytest.TempPathFactory) -> Record:
-    return run(tmp_path_factory.mktemp("learnt"), "logistic-regression")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    return run(tmp_path_factory.mktemp("trained"), "logistic-regression")
 
 
 def table_of(record: Record) -> ResultTable:
@@ -55,8 +55,8 @@ def by_hand(record: Record) -> dict[str, float]:
     return {"ood": float(np.mean(later)), "id": float((own["truth"] == most).groupby(own["step"]).mean().mean())}
 
 
-def test_the_baseline_by_hand(learnt: Record) -> None:
-    table, expected = table_of(learnt), by_hand(learnt)
+def test_the_baseline_by_hand(trained: Record) -> None:
+    table, expected = table_of(trained), by_hand(trained)
     assert table.trivial is not None
     found = {column.metric: cell for column, cell in zip(table.columns, table.trivial.cells, strict=True)
              if column.stat == "mean"}  # fmt: skip
@@ -65,14 +65,14 @@ def test_the_baseline_by_hand(learnt: Record) -> None:
         assert found[name].value == pytest.approx(value)  # type: ignore[union-attr]
 
 
-def test_every_format_carries_it(learnt: Record) -> None:
-    table = table_of(learnt)
+def test_every_format_carries_it(trained: Record) -> None:
+    table = table_of(trained)
     assert "| trivial baseline | " in render_results([table], "md")
     assert "trivial baseline" in render_results([table], "latex")
     rows = list(csv.DictReader(io.StringIO(render_results([table], "csv"))))
     assert {"erm", "trivial baseline"} == {row["method"] for row in rows}
     assert {row["best"] for row in rows if row["method"] == "trivial baseline"} == {"0"}
-    text = page(learnt)
+    text = page(trained)
     assert '<th scope="row">trivial baseline</th>' in text
     assert "Trivial baseline: one constant answer per run" in text
     rates = [cell.false_alarm for cell in table.trivial.cells if cell] if table.trivial else []
@@ -82,9 +82,9 @@ def test_every_format_carries_it(learnt: Record) -> None:
     assert re.findall("FA [0-9]+%", foot) == shown
 
 
-def test_a_method_that_beats_it_gets_no_caution(learnt: Record) -> None:
-    assert "Caution" not in render_results([table_of(learnt)], "md")
-    assert "Caution" not in answer(table_of(learnt))
+def test_a_method_that_beats_it_gets_no_caution(trained: Record) -> None:
+    assert "Caution" not in render_results([table_of(trained)], "md")
+    assert "Caution" not in answer(table_of(trained))
 
 
 def test_a_method_at_chance_gets_a_caution(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_the_caution_compares_in_the_primary_quality_metric_alone(tmp_path: Path
     assert "Caution" not in render_results([table], "md")
 
 
-def test_a_table_reads_no_answers(learnt: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = table_of(learnt)
+def test_a_table_reads_no_answers(trained: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = table_of(trained)
     read: list[str] = []
     monkeypatch.setattr(Run, "file", lambda run, name, file=Run.file: read.append(name) or file(run, name))
-    assert table_of(Record(learnt.runs)) == whole
+    assert table_of(Record(trained.runs)) == whole
     assert set(read) == {"scores", "trivial_scores"}

@@ -22,7 +22,7 @@ from driftline.streams.refinement import episode_counts
 from ..conftest import at, final, refined, table_of
 
 T1 = 12.706204736  # the 97.5% point of Student's t with one degree of freedom
-SAID = {
+ANSWERS = {
     "frozen": [["x", "x"], ["x", "b"], ["a", "b"], ["a", "b"]],
     "cft": [["x", "x"], ["x", "c"], ["x", "b"], ["x", "x"]],
     "er": [["x", "x"], ["x", "c"], ["x", "x"], ["x", "b"]],
@@ -34,10 +34,10 @@ OEC = {"frozen": [0.40, 0.50], "cft": [0.50, 0.70], "er": [0.60, 0.70]}
 def record(tmp_path: Path) -> Record:
     """Three methods, two seeds; the second seed of er answers as in the first but for the last query."""
     runs = []
-    for method, said in SAID.items():
+    for method, answers in ANSWERS.items():
         for seed in (0, 1):
             scores = [final("oec", OEC[method][seed]), *at("oec", t2=OEC[method][seed], t4=OEC[method][seed] + 0.1)]
-            given = said if (method, seed) != ("er", 1) else [*said[:3], ["x", "x"]]
+            given = answers if (method, seed) != ("er", 1) else [*answers[:3], ["x", "x"]]
             runs.append(refined(tmp_path, method, seed, [*scores, *at("csr", t1=1.0)], given))
     return Record(runs)
 
@@ -122,7 +122,7 @@ def test_a_metric_that_differs_is_compared_on_common_seeds(record: Record) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"step_ranges": "3"}, "given as 10-20,30-40 .* not as '3'"),
         ({"step_ranges": "3-9"}, "step range 3-9 is not within the steps 1 to 4"),
@@ -131,8 +131,8 @@ def test_a_metric_that_differs_is_compared_on_common_seeds(record: Record) -> No
         ({"metric": "oek"}, r"no metric over time 'oek'\. Did you mean 'oec'"),
     ],
 )
-def test_differences_that_cannot_be(record: Record, options: dict[str, str], said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_differences_that_cannot_be(record: Record, options: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         table_of("disagreement", record, **options)
 
 
@@ -143,7 +143,9 @@ def test_one_method_has_none_to_differ_from(record: Record) -> None:
 
 def test_gains_are_paired_by_seed(record: Record, tmp_path: Path) -> None:
     other = {"options": {"beta": 0.1}}
-    more = [refined(tmp_path, m, 0, [final("oec", v)], SAID["er"], **other) for m, v in (("frozen", 0.3), ("er", 0.35))]
+    more = [
+        refined(tmp_path, m, 0, [final("oec", v)], ANSWERS["er"], **other) for m, v in (("frozen", 0.3), ("er", 0.35))
+    ]
     frame = table_of("gains", Record([*record.runs, *more])).set_index(["stream", "method"])
     steady, restless = (f"alpha=0.9, beta={beta}, gamma=0.8" for beta in (0.5, 0.1))
     assert frame["value"].round(6).to_dict() == {
@@ -163,7 +165,7 @@ def test_what_gains_are_over(record: Record, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nothing to draw. left out \(no final overall \(OEC\) of mir"):
         table_of("gains", record, baseline="mir")
     kinds = [
-        refined(tmp_path, f"mir(replay_every={k})", 0, [final("oec", 0.5)], SAID["er"], settings={"replay_every": k})
+        refined(tmp_path, f"mir(replay_every={k})", 0, [final("oec", 0.5)], ANSWERS["er"], settings={"replay_every": k})
         for k in "23"
     ]
     assert len(table_of("gains", Record([*record.runs, kinds[0]]), baseline="mir")) == 3
@@ -193,7 +195,7 @@ def test_the_page_shows_how_differently_methods_answer(record: Record, full_reco
 def stream_file(folder: Path, **changes: Any) -> Path:
     asked = [("a", "x", "x"), ("a", "x", "y"), ("b", "x", "x")]
     steps = [
-        [{"input": f"{k}", "truth": [y], "id": f"{c}-{k}", "mistake": said}] for k, (c, y, said) in enumerate(asked)
+        [{"input": f"{k}", "truth": [y], "id": f"{c}-{k}", "mistake": answer}] for k, (c, y, answer) in enumerate(asked)
     ]
     steps[2].append({**steps[1][0], **changes})
     path = folder / "stream.json"

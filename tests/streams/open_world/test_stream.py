@@ -170,7 +170,7 @@ def test_more_sequences_than_classes_share_some_unless_told_otherwise():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"classes": 1}, "classes=1 and pretrain=5"),
         ({"pretrain": 21}, "at most all as pretrain"),
@@ -187,8 +187,8 @@ def test_more_sequences_than_classes_share_some_unless_told_otherwise():
         ({"order": "sorted"}, "no order of an open world 'sorted'"),
     ],
 )
-def test_what_makes_no_sense_is_said(change, said):
-    with pytest.raises(UserError, match=said):
+def test_what_makes_no_sense_is_said(change, message):
+    with pytest.raises(UserError, match=message):
         open_world(EVEN, **{"classes": 20, "pretrain": 5, "law": "100/(2+r)", **change})
 
 

@@ -37,7 +37,7 @@ DATA = made()
 
 
 def learners_split(y):
-    """The rule by which a learner splits a lesson: of each class, the first floor(0.8 n) rows train."""
+    """The rule by which a learner splits the labels of a step: of each class, the first floor(0.8 n) rows train."""
     train = np.zeros(len(y), bool)
     for k in np.unique(y):
         rows = np.flatnonzero(y == k)

@@ -109,13 +109,13 @@ def test_coarse_matrices_are_made_finer_first():
 def test_a_schedule_describes_itself_without_repeating_paths():
     names = ("fog", "snow")
     schedule = constant_difficulty(decaying(names), 40, names, 3, 60)
-    told = schedule.to_card()
-    laid = [[s1, s2] for name in told["order"] for s1, s2 in told["paths"][name]]
+    revealed = schedule.to_card()
+    laid = [[s1, s2] for name in revealed["order"] for s1, s2 in revealed["paths"][name]]
     assert laid == [[p.s1, p.s2] for p in schedule.points]
     for made in (schedule, sequential(UNIFORM), gradual(names), random_mixture(names)):
         assert Schedule.from_card(json.loads(json.dumps(made.to_card()))) == made
-    assert len(told["paths"]) <= 3, "two pairs, one of which was cut off at the end"
-    assert told["order"][0] in ("fog > snow", "snow > fog")
+    assert len(revealed["paths"]) <= 3, "two pairs, one of which was cut off at the end"
+    assert revealed["order"][0] in ("fog > snow", "snow > fog")
 
 
 def test_concatenated_gradual_and_mixed():

@@ -195,11 +195,11 @@ def test_jpeg_is_the_last_thing_done():
 
 
 def test_the_protocol_tells_everything():
-    told = made(jpeg=85).protocol
-    assert told["speed"] == 20
-    assert told["source_images"] == 50
-    assert told["compressed_at_last"] == "JPEG of quality 85"
-    assert told["schedule"]["paths"] == {"a > b": [[1, 0], [1, 1], [0, 1]]}
+    protocol = made(jpeg=85).protocol
+    assert protocol["speed"] == 20
+    assert protocol["source_images"] == 50
+    assert protocol["compressed_at_last"] == "JPEG of quality 85"
+    assert protocol["schedule"]["paths"] == {"a > b": [[1, 0], [1, 1], [0, 1]]}
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -221,7 +221,7 @@ def test_ahead_forgets_the_steps_that_were_shown():
 
 
 class Noting:
-    """Steps that are files in a folder, written by whoever makes them."""
+    """Steps that leave a file in a folder when they are made."""
 
     def __init__(self, folder, seconds=0.0):
         self.folder, self.seconds = folder, seconds
@@ -302,7 +302,7 @@ def test_a_failing_step_fails_where_it_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"n_images": 0}, "images=0: give a whole number from 1"),
         ({"batch": 0}, "batch=0"),
@@ -310,8 +310,8 @@ def test_a_failing_step_fails_where_it_is_asked_for():
         ({"jpeg": 101}, "a quality from 1 to 100"),
     ],
 )
-def test_settings_are_checked(options, said):
-    with pytest.raises(UserError, match=said):
+def test_settings_are_checked(options, message):
+    with pytest.raises(UserError, match=message):
         made(**options)
 
 

@@ -77,12 +77,12 @@ def test_entries_are_called_as_in_the_original_files(tmp_path):
         names = tar.getnames()
         assert names[:3] == ["sample_30.input.jpg", "sample_30.output.cls", "sample_30.info"]
         label = int(tar.extractfile("sample_30.output.cls").read())
-        told = tar.extractfile("sample_30.info").read().decode()
+        revealed = tar.extractfile("sample_30.info").read().decode()
         kept = Image.open(io.BytesIO(tar.extractfile("sample_30.input.jpg").read()))
     samples = all_of(stream)
     assert label == samples.y[30]
-    assert parse_info(told) == stream.schedule.point(3)
-    assert told.startswith(f"++dir++n0{label}++name++")
+    assert parse_info(revealed) == stream.schedule.point(3)
+    assert revealed.startswith(f"++dir++n0{label}++name++")
     file = io.BytesIO()
     Image.fromarray(samples.x[30]).save(file, "JPEG", quality=85, optimize=True)
     np.testing.assert_array_equal(np.asarray(kept), np.asarray(Image.open(file)))

@@ -24,7 +24,7 @@ OF_LOG: Term = (
     "Scored as they were logged. Change: the best trend or step, by permutation.",
 )
 OF_MODELS: tuple[Term, ...] = (
-    ("gain", "Gain", "What a policy is better than never retraining by, paired row by row."),
+    ("gain", "Gain", "Difference between a policy and never retraining, paired row by row."),
     (
         "tas",
         "TAS",

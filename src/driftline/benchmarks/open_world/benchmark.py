@@ -179,7 +179,7 @@ class OpenWorldBenchmark(base.Benchmark):
         "model": {"name": "mlp", "width": 128},  # a batch is one sample here: no batch norm
         "options": {**example["options"], "upstream_updates": 1000},
     }
-    quick: ClassVar[Mapping[str, float]] = {"updates": 1, "epochs": 2, "train_every": 100, "reset_every": 200}
+    quick: ClassVar[Mapping[str, float]] = {"epochs": 2, "train_every": 100, "reset_every": 200}
     interval_over: ClassVar[str] = "test examples, or classes where n counts classes"
 
     def build_scenario(self, dataset: Dataset, options: Options, seed: Seed) -> base.Scenario:

@@ -63,13 +63,11 @@ def _ends(metric: str, settings: JsonObject, resampled: PerStep, drawn: np.ndarr
 
     Noise can only lower a ratio that is clipped at 1, so the upper ends are those of the ratio before clipping.
     """
-    above = resampled
+    ends = {stat: percentile_interval(getattr(resampled, stat)) for stat in ("counted_values", "mean", "minimum")}
     if metric in UNCLIPPED:
         above = registry.get("metric", UNCLIPPED[metric]).compute(drawn, **settings)
-    ends = {}
-    for stat in ("counted_values", "mean", "minimum"):
-        low, high = (percentile_interval(getattr(which, stat)) for which in (resampled, above))
-        ends[stat] = Interval(low.low, np.minimum(high.high, 1) if metric in UNCLIPPED else high.high)
+        for stat, end in ends.items():
+            ends[stat] = Interval(end.low, np.minimum(percentile_interval(getattr(above, stat)).high, 1))
     return ends
 
 

@@ -7,7 +7,7 @@ fits in proportion to the samples of an epoch.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +39,7 @@ class StageCosts:
     groups: dict[str, str]
     """The group of each stage, by its key; stages of negligible cost have none."""
     start: float = 0.0
-    """Seconds until a worker is ready, and has done for the first time what it does only once."""
+    """Seconds until a worker is ready, with the work that it does only once."""
     reading: dict[tuple[str, str], float] = field(default_factory=dict)
     """Seconds to read each dataset."""
     known: int = 0
@@ -110,16 +110,27 @@ class _Profiling:
         for number, (group, (stage, *_)) in enumerate(missing.items()):
             self._on_profile(number, len(missing), stage.title)
             allowed, spent = self._allowed(), profiler.spent - profiler.start
-            if spent > allowed and self._similar(stage):
+            skipped = self._skipped_needs(stage, late)
+            if (spent > allowed or skipped) and self._similar(stage):
                 late.append(group)
                 continue
             time = max(TARGET_SHARE * allowed - spent, 0.1 * allowed) * stage.profile_weight / shares
+            for needed in skipped:  # nothing is similar, and the stage cannot start without them
+                self._profile_group(needed, missing[needed][0], profiler, time)
+                late.remove(needed)
             self._profile_group(group, stage, profiler, time)
             shares = max(shares - stage.profile_weight, 1)
         for group in late:
             self._costs.by_group[group] = self._estimate(missing[group][0])
         self._costs.extrapolated = len(late)
         self._on_profile(len(missing), len(missing), "")
+
+    def _skipped_needs(self, stage: Stage, late: Sequence[str]) -> list[str]:
+        """Return the skipped groups that a stage starts from, directly or through others, in the order of the plan."""
+        needed = {self._costs.groups.get(key) for key in stage.needs}
+        found = [group for group in late if group in needed]
+        chains = [[*self._skipped_needs(self._members[group][0], late), group] for group in found]
+        return list(dict.fromkeys(one for chain in chains for one in chain))
 
     def _allowed(self) -> float:
         """Return the seconds that profiling may take, given the work that is known of so far."""

@@ -214,7 +214,7 @@ def reveal_level(benchmark: str) -> str:
 
 
 def plan_matrix(matrix: Matrix, datasets: DatasetCache) -> PlannedMatrix:
-    """Plan every cell by itself; one that cannot be planned has a reason instead of runs."""
+    """Plan every cell separately; one that cannot be planned has a reason instead of runs."""
     cells, plans = [], {}
     for benchmark in matrix.benchmarks:
         parts = []

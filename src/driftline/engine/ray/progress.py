@@ -32,7 +32,7 @@ class ActiveTask:
     began: float | None = None
     overdue: bool = False
     final_log: str = ""
-    """What it had printed, and its traceback, when its time was up."""
+    """Its output and traceback at the time limit."""
 
 
 @dataclass

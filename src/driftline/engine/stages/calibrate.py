@@ -21,7 +21,7 @@ from driftline.types import Network
 
 @dataclass(frozen=True)
 class CalibrationPart(Stage):
-    """Measure one part; an interrupted one resumes from what it finished."""
+    """Measure one part; an interrupted one resumes."""
 
     part: str
     pretrained: str | None
@@ -113,7 +113,7 @@ class Calibrate(Stage):
 
 @dataclass(frozen=True)
 class CalibrationFile(Calibrate):
-    """A calibration that is asked for by itself."""
+    """A calibration that is requested on its own."""
 
     kind: ClassVar[str] = "calibration-file"
     is_result: ClassVar[bool] = True

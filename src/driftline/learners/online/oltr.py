@@ -127,11 +127,12 @@ class CentroidMemory(nn.Module):
     def write(self, features: Tensor, y: Tensor) -> None:
         """Store the mean features of each class with samples."""
         counts = torch.bincount(y, minlength=len(self.centroids))
-        sums = torch.zeros_like(self.centroids).index_add_(0, y, features)
+        sums = torch.zeros_like(self.centroids).index_add_(0, y, features.to(self.centroids))
         self.centroids.copy_(sums / counts.clamp(min=1)[:, None])
         self.has_centroid.copy_(counts > 0)
 
     def forward(self, features: Tensor) -> Tensor:
+        features = features.to(self.centroids)  # from half precision
         shares = softmax(self.hallucinator(features).masked_fill(~self.has_centroid, -torch.inf), dim=1)
         recalled = torch.tanh(self.selector(features)) * (shares @ self.centroids)
         # One sample by itself must be as far away as in a batch, so no short cut through a product of matrices.

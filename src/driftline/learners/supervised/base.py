@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.settings import Augmentation, BelowOne, Count, CountOrZero, NonNegative, OptimizerName, Positive
 from driftline.registry import register
@@ -95,7 +96,13 @@ class SupervisedLearner(Learner):
     def train(self, x: Inputs, y: Targets) -> None:
         """Train on these samples, from the present weights and optimizer state."""
         targets = self._task.targets(y)
-        if not as_model(self.model).is_network:
+        adapter = as_model(self.model)
+        if not adapter.is_network:
+            if not adapter.supports_partial_fit:
+                raise UserError(
+                    f"{type(self).__name__} continues training by self.train, and its model cannot: use a model with "
+                    "partial_fit, or self.train_from_scratch"
+                )
             self.model.partial_fit(x, targets)
             return
         updates, batch = self.round_size(len(targets))

@@ -1,4 +1,4 @@
-"""Figures of finished runs, one file each: what it shows, and its chart. They need the extra `figures`."""
+"""Figures of finished runs, one file each: its data and its chart. They need the extra `figures`."""
 
 from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""Figures: each has a table of what it shows, and a chart.
+"""Figures: each has a table of its data, and a chart.
 
 A figure is a dataclass in a file of this package, registered with the decorator `figure`; its fields are the options of
 `driftline figure NAME`. The table has one row per mark. Its column `panel` names the group of comparable runs, and
