@@ -56,6 +56,7 @@ def crossed(runs: list[Run], folder: Path) -> None:
     cells = [
         {"benchmark": benchmark, "method": method, "keys": found, "label": method, "uses": "inputs"}
         | {"reason": "" if found else f"{method} needs all labels, and {benchmark} reveals inputs only. More."}
+        | {"lacks": "" if found else "all labels"}
         for (benchmark, method), found in keys.items()
     ]
     columns = [{"name": "timeline", "reveals": "labels"}, {"name": "test-time", "reveals": "inputs"}]
