@@ -145,7 +145,13 @@ def rerun(n: int) -> None:
 def memory() -> None:
     """Print the peak memory of a forked driver; what it inherits from this process is the same for both streams."""
     for images in (2_000, 20_000):
-        stream = {"order": "gradual", "corruptions": "contrast", "images": images, "speed": 64, "upstream_updates": 1}
+        stream = {
+            "order": "gradual",
+            "corruptions": "contrast",
+            "images": images,
+            "images_per_point": 64,
+            "upstream_updates": 1,
+        }
         spec = {"benchmark": "test-time", "data": "color-digits", "model": "res-1", "methods": ["frozen"]}
         planned = plan(as_spec({**spec, "test-time": stream}))
         with tempfile.TemporaryDirectory() as folder:

@@ -82,7 +82,11 @@ def _pretraining(job: Job) -> int:
 def _refinement(job: Job) -> int:
     """Answers, evaluations, errors and replayed samples of every episode, and the candidates of MIR and MaxLoss."""
     options, settings = job.options, job.method.settings
-    episodes, size, measured = options["episodes"], options["size"], -(-options["episodes"] // options["period"])
+    episodes, size, measured = (
+        options["episodes"],
+        options["queries_per_episode"],
+        -(-options["episodes"] // options["period"]),
+    )
     passes = 2 * episodes * size  # each episode is answered before and after it is learned
     passes += measured * (options["upstream_set"] + options["past"] + 5 * options["held_out"])
     if job.method.name == "frozen":

@@ -57,7 +57,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "model": {"name": "conv-1", "width": 16},
         "methods": ["frozen", "bn", "tent", "cotta", "eta", "rdumb"],
         "seeds": 2,
-        "test-time": {"order": "gradual", "images": 4608, "speed": 64, "upstream_updates": 1000},
+        "test-time": {"order": "gradual", "images": 4608, "images_per_point": 64, "upstream_updates": 1000},
     },
     "open-world, omniglot": {
         "benchmark": "open-world",
@@ -69,7 +69,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
             *({"name": m, "every": 50} for m in ("fine-tune", "standard-training", "lwf")),
         ],
         "seeds": 1,
-        "open-world": {"law": "600/(29+r)", "head": 10, "upstream_each": 12, "upstream_updates": 300},
+        "open-world": {"class_size_law": "600/(29+r)", "head": 10, "upstream_each": 12, "upstream_updates": 300},
     },
     "matrix": {"matrix": {"methods": ["frozen", "bn", "ft", "ewc", "tent"], "seeds": 1}},
 }

@@ -71,13 +71,13 @@ def main() -> None:
     keep_freed_memory()
     torch.set_num_threads(1)
     dataset = data.load(arguments.data, {}, data.data_folders(arguments.data_dir))
-    options = Options(order="gradual", images=64 * arguments.batches, speed=64)
+    options = Options(order="gradual", images=64 * arguments.batches, images_per_point=64)
     stream = corruption_stream(
         source_images(dataset),
         build_schedule(options, 0)[0],
         n_images=options.images,
         batch=64,
-        speed=64,
+        images_per_point=64,
         seed=Seed(0),
     )
     batches = [stream[t].samples.x for t in range(len(stream))]

@@ -36,14 +36,20 @@ SPECS: dict[str, dict[str, Any]] = {
         "data": "digit-symmetries",
         "model": {"name": "mlp", "width": 16},
         "methods": ["ncm", {"name": "fine-tune", "train_every": 60, "epochs": 1}],
-        "open-world": {"law": "60/(4+r)", "upstream_updates": 40, "head": 8},
+        "open-world": {"class_size_law": "60/(4+r)", "upstream_updates": 40, "head": 8},
     },
     "test-time": {
         "data": "color-digits",
         "model": {"name": "conv-1", "width": 4},
         "methods": [{"name": "periodic-reset", "reset_every": 2, "options": {"lr": 0.01}}],
         "test-time": {
-            **{"order": "gradual", "corruptions": "contrast", "images": 128, "speed": 64, "upstream_updates": 30},
+            **{
+                "order": "gradual",
+                "corruptions": "contrast",
+                "images": 128,
+                "images_per_point": 64,
+                "upstream_updates": 30,
+            },
         },
     },
     "seq-to-final": {

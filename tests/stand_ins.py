@@ -259,11 +259,18 @@ def timm() -> types.ModuleType:
 OPTIONS: dict[str, dict[str, Any]] = {
     "open-world": {"classes": 4, "pretrain": 2, "upstream_classes": 4, "upstream_each": 6, "upstream_updates": 1}
     | {"upstream_batch": 4, "window": 5, "episodes": 2, "way": 2, "shot": 1, "resamples": 2},
-    "refinement": {"episodes": 2, "size": 4, "upstream_set": 4, "held_out": 2, "upstream_updates": 1, "past": 4}
+    "refinement": {
+        "episodes": 2,
+        "queries_per_episode": 4,
+        "upstream_set": 4,
+        "held_out": 2,
+        "upstream_updates": 1,
+        "past": 4,
+    }
     | {"upstream_batch": 2, "resamples": 2},
     "seq-to-final": {"sizes": [100] * 4, "test": 100, "lr": [1e-3], "weight_decay": [1e-4], "dropout": [0.0]}
     | {"adjacent": [0.1], "fisher": [0.1], "epochs": 1, "batch": 50, "resamples": 2, "fisher_examples": 2},
-    "test-time": {"images": 8, "speed": 4, "batch": 4, "resamples": 2},
+    "test-time": {"images": 8, "images_per_point": 4, "batch": 4, "resamples": 2},
     "timeline": {"resamples": 2},
 }
 SETTINGS = {

@@ -161,9 +161,12 @@ def test_test_time_recipes_have_the_rows_and_the_stream_of_table_1(name: str) ->
     found = published.lookup("test-time", "imagenet-val", TABLE_1[name], "resnet50")
     assert set(printed_methods(spec)) == {n.method for n in found if n.source == "RDumb Table 1"}
     options = spec.jobs(default_model="")[0].options
-    shown = {option: options[option] for option in ("order", "severity", "images", "speed", "batch", "crop", "jpeg")}
-    ccc = {"order": "ccc", "images": 7_500_000, "speed": 1000, "crop": True, "jpeg": 85}
-    cin = {"order": name, "speed": 50_000}
+    shown = {
+        option: options[option]
+        for option in ("order", "severity", "images", "images_per_point", "batch", "crop", "jpeg")
+    }
+    ccc = {"order": "ccc", "images": 7_500_000, "images_per_point": 1000, "crop": True, "jpeg": 85}
+    cin = {"order": name, "images_per_point": 50_000}
     expected = {
         "cin-c": {**cin, "images": 15 * 50_000, "crop": False, "jpeg": 85},
         "cin-3dcc": {**cin, "images": 12 * 50_000, "crop": None, "jpeg": None},
@@ -210,7 +213,7 @@ def test_sweeps_and_ablations_include_the_published_settings() -> None:
     n_candidates = {f"{name}(n_candidates={c})" for name in ("mir", "maxloss") for c in (512, 1024)}
     assert n_candidates < set(printed_methods(recipe("qa-ablations.full.yaml")))
     options = recipe("test-time/table-4.full.yaml").options
-    assert (options["order"], options["images"], options["speed"], options["crop"]) == (
+    assert (options["order"], options["images"], options["images_per_point"], options["crop"]) == (
         "holdout",
         750_000,
         50_000,
@@ -220,9 +223,9 @@ def test_sweeps_and_ablations_include_the_published_settings() -> None:
 
 def test_a_base_is_merged_and_a_circle_refused(tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
-    mine.write_text("base: recipe:test-time/ccc-hard.full\nseeds: 1\ntest-time: {speed: 2000}\n")
+    mine.write_text("base: recipe:test-time/ccc-hard.full\nseeds: 1\ntest-time: {images_per_point: 2000}\n")
     spec, base = read(mine), recipe("ccc-hard.full.yaml")
-    assert spec.options == {**base.options, "speed": 2000}
+    assert spec.options == {**base.options, "images_per_point": 2000}
     assert (spec.seeds, spec.methods, spec.model) == ((0,), base.methods, base.model)
     (tmp_path / "other.yaml").write_text("base: mine.yaml\nseeds: 2\n")
     assert read(tmp_path / "other.yaml").options == spec.options
@@ -251,7 +254,12 @@ def test_the_qa_recipe_has_all_16_rows_of_table_1() -> None:
     settings = [job.method.settings for job in spec.jobs("") if job.method.name != "frozen"]
     assert {(s["lr"], s["batch"]) for s in settings} == {(3e-5, 8), (3e-5, 64)}  # 64: offline
     options = spec.jobs("")[0].options
-    assert [options[name] for name in ("episodes", "size", "upstream_set", "held_out")] == [100, 64, 512, 256]
+    assert [options[name] for name in ("episodes", "queries_per_episode", "upstream_set", "held_out")] == [
+        100,
+        64,
+        512,
+        256,
+    ]
     assert options["upstream_updates"] == 30 * -(-86_588 // 64)  # 30 epochs of SQuAD's training part in MRQA
 
 

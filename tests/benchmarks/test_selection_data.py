@@ -15,7 +15,7 @@ from driftline.seeds import Seed
 from driftline.types import Answers, Reveal
 
 CASES: dict[str, dict[str, Any]] = {
-    "open-world": {"data": "digit-symmetries", "law": "400/(9+r)"},
+    "open-world": {"data": "digit-symmetries", "class_size_law": "400/(9+r)"},
     "refinement": {"data": "digit-clusters", "episodes": 4, "upstream_set": 64, "held_out": 32},
     "seq-to-final": {"data": "color-digits", "shifts": "R", "sizes": [100, 100], "test": 100, "oracle": 0},
 }  # timeline has its own test; in test-time the corruptions differ, not the images

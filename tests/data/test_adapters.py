@@ -148,7 +148,7 @@ def test_a_run(folder):
         "data": "mine.py:many",
         "model": {"name": "conv-1", "width": 4},
         "methods": ["ncm"],
-        "options": {"law": "20/(1+r)", "upstream_updates": 2},
+        "options": {"class_size_law": "20/(1+r)", "upstream_updates": 2},
     }
     more = "\ndef many():\n    return np.tile(PIXELS, (20, 1, 1, 1)), np.arange(240) % 12\n"
     (folder / "mine.py").write_text(CODE + more)

@@ -47,7 +47,13 @@ SPECS: list[dict[str, Any]] = [
         "model": {"name": "mlp", "width": 16},
         "methods": [{"name": "cft", "epochs": 2}],
         "selection": {"grid": {"lr": [1e-9, 3e-3]}, "seeds": 2},
-        "refinement": {"episodes": 4, "size": 16, "upstream_set": 64, "held_out": 20, "upstream_updates": 60},
+        "refinement": {
+            "episodes": 4,
+            "queries_per_episode": 16,
+            "upstream_set": 64,
+            "held_out": 20,
+            "upstream_updates": 60,
+        },
     },
     {
         "benchmark": "seq-to-final",

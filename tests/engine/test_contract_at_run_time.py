@@ -49,7 +49,7 @@ OPEN_WORLD: dict[str, Any] = {
     "benchmark": "open-world",
     "data": "digits",
     "model": "linear",
-    "open-world": {"law": "30/(1+r)", "upstream_updates": 1, "resamples": 5},
+    "open-world": {"class_size_law": "30/(1+r)", "upstream_updates": 1, "resamples": 5},
 }
 
 

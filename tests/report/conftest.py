@@ -144,7 +144,7 @@ def refined(
     folder: Path, label: str, seed: int, scores: Iterable[tuple[Any, ...]], answers: list[list[Any]], **given: Any
 ) -> Run:
     """A run of refinement in two clusters: its scores, and its answer to each query of each step; "x" is right."""
-    options = Options(episodes=max(1, len(answers)), size=2, **given.pop("options", {}))
+    options = Options(episodes=max(1, len(answers)), queries_per_episode=2, **given.pop("options", {}))
     dynamics = f"alpha={options.alpha:g}, beta={options.beta:g}, gamma={options.gamma:g}"
     name = given.pop("data", "digit-clusters")
     settings = given.pop("settings", {})

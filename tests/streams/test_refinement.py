@@ -133,7 +133,7 @@ def test_the_first_cluster_is_uniform_and_the_ends_of_beta_hold() -> None:
     seed=st.integers(0, 2**32),
 )
 def test_episodes_are_full_and_no_query_comes_twice_in_one(size: int, seed: int, **setting: Any) -> None:
-    stream = queries(*world(24, 24, 24, 24), episodes=6, size=size, seed=Seed(seed), **setting)
+    stream = queries(*world(24, 24, 24, 24), episodes=6, queries_per_episode=size, seed=Seed(seed), **setting)
     assert len(stream) == 6
     for step in stream:
         samples = step.samples
@@ -167,13 +167,13 @@ def test_later_episodes_do_not_move_earlier_ones() -> None:
 def test_queries_come_again_only_where_they_may() -> None:
     given = world(200, 300, 300, 300)
     for repeats in (True, False):
-        stream = queries(*given, episodes=10, size=30, alpha=0.7, repeats=repeats)
+        stream = queries(*given, episodes=10, queries_per_episode=30, alpha=0.7, repeats=repeats)
         seen = np.unique(np.concatenate([step.samples.id for step in stream]))
         assert (len(seen) < 300) == repeats
     with pytest.raises(UserError, match=r"episode 2 needs \d+ queries of 'upstream', and \d+ are left.*repeats=True"):
-        queries(*world(40, 300, 300), episodes=10, size=30, repeats=False)
+        queries(*world(40, 300, 300), episodes=10, queries_per_episode=30, repeats=False)
     with pytest.raises(UserError, match="the other clusters together"):
-        queries(*world(40, 90, 90), episodes=9, size=30, alpha=0, beta=1, gamma=0, repeats=False)
+        queries(*world(40, 90, 90), episodes=9, queries_per_episode=30, alpha=0, beta=1, gamma=0, repeats=False)
 
 
 @pytest.mark.parametrize("x", ["array", "list"])
@@ -197,7 +197,7 @@ def test_the_stream_keeps_the_contract(x: str) -> None:
         ((99, 99, 99), {"beta": -0.1}, "beta is -0.1"),
         ((99, 99, 99), {"gamma": float("nan")}, "gamma is nan"),
         ((99, 99, 99), {"episodes": 0}, "episodes is 0"),
-        ((99, 99, 99), {"size": 6.5}, "size is 6.5"),
+        ((99, 99, 99), {"queries_per_episode": 6.5}, "queries_per_episode is 6.5"),
         ((99, 99, 99), {"rounding": "ceil"}, "no rounding 'ceil'"),
         ((99, 99, 99), {"others": "pool"}, "Did you mean 'pooled'"),
         ((99,), {}, "at least one cluster"),

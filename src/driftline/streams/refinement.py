@@ -1,7 +1,7 @@
 """Queries that drift away from what a model was trained on: episodes drawn from upstream data and from clusters.
 
 Lin et al., "On Continual Model Refinement in Out-of-Distribution Data Streams", Algorithm 1. Episode t = 1..T has
-floor(size alpha^(t-1)) upstream queries; of the rest, the share gamma (rounded down) comes from the episode's major
+floor(b alpha^(t-1)) upstream queries; of the rest, the share gamma (rounded down) comes from the episode's major
 cluster and what remains from the other clusters. The major cluster is a Markov chain: it stays with probability beta,
 otherwise each of the others is equally likely; the first is drawn uniformly.
 
@@ -83,7 +83,7 @@ def queries(
     upstream: Samples,
     clusters: Mapping[str, Samples],
     episodes: int = 100,
-    size: int = 64,
+    queries_per_episode: int = 64,
     alpha: float = 0.9,
     beta: float = 0.5,
     gamma: float = 0.8,
@@ -99,9 +99,9 @@ def queries(
     A query may come again in a later episode. With repeats=False it does not, and a pool that would run dry is refused
     at once. Streams to choose by and streams to test on need different seeds as well as different pools.
     """
-    _check_settings(episodes, size, {"alpha": alpha, "beta": beta, "gamma": gamma}, rounding, others)
+    _check_settings(episodes, queries_per_episode, {"alpha": alpha, "beta": beta, "gamma": gamma}, rounding, others)
     names, sources = (UPSTREAM, *clusters), (upstream, *clusters.values())
-    counts = [episode_counts(t, size, alpha, gamma, rounding) for t in range(1, episodes + 1)]
+    counts = [episode_counts(t, queries_per_episode, alpha, gamma, rounding) for t in range(1, episodes + 1)]
     _check_clusters(len(clusters), beta, gamma)
     _check_ids(names, sources)
     _check_sizes(names, [len(source) for source in sources], counts, others)
@@ -239,8 +239,10 @@ def _check_left(what: str, wanted: int, left: int, t: int) -> None:
         )
 
 
-def _check_settings(episodes: int, size: int, rates: Mapping[str, float], rounding: str, others: str) -> None:
-    for what, given in (("episodes", episodes), ("size", size)):
+def _check_settings(
+    episodes: int, queries_per_episode: int, rates: Mapping[str, float], rounding: str, others: str
+) -> None:
+    for what, given in (("episodes", episodes), ("queries_per_episode", queries_per_episode)):
         if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
             raise UserError(f"{what} is {given!r}: give a whole number from 1")
     for what, rate in rates.items():

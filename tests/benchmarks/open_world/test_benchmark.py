@@ -37,7 +37,7 @@ SPEC: dict[str, Any] = {
         {"name": "exemplar-tuning", "train_every": 60},
     ],
     "seeds": 1,
-    "open-world": {"law": "400/(9+r)", "upstream_updates": 150, "resamples": 20, "head": 12, "block": 32},
+    "open-world": {"class_size_law": "400/(9+r)", "upstream_updates": 150, "resamples": 20, "head": 12, "block": 32},
 }
 
 
@@ -148,7 +148,7 @@ def test_late_and_missing_labels(tmp_path: Path) -> None:
 
 
 def test_seeds_take_the_test_sequences_in_turn_and_choosing_has_its_own() -> None:
-    dataset, options = data.load("digit-symmetries"), Options(law="400/(9+r)")
+    dataset, options = data.load("digit-symmetries"), Options(class_size_law="400/(9+r)")
     cards = [OpenWorldBenchmark().build_scenario(dataset, options, Seed(k)).protocol for k in range(4)]
     assert [card["sequence"] for card in cards] == [3, 4, 5, 3]
     assert [card["shuffle"] for card in cards] == [0, 0, 0, 1]
@@ -161,7 +161,7 @@ def test_seeds_take_the_test_sequences_in_turn_and_choosing_has_its_own() -> Non
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"law": "many"}, "is no law of class sizes"),
+        ({"class_size_law": "many"}, "is no law of class sizes"),
         ({"order": "backwards"}, "no order of an open world 'backwards'"),
         ({"classes": 70, "pretrain": 10, "disjoint": True}, "classes"),
         ({"sequences": 2, "validation": 2}, "leave no sequence to test on: give more sequences than validation"),

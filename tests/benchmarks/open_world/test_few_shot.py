@@ -20,7 +20,7 @@ from driftline.seeds import Seed
 
 
 def laid_out(**given: Any) -> Scenario:
-    options = Options(law="400/(9+r)", episodes=5, **given)
+    options = Options(class_size_law="400/(9+r)", episodes=5, **given)
     return OpenWorldBenchmark().build_scenario(data.load("digit-symmetries"), options, Seed(0))
 
 
@@ -33,7 +33,7 @@ def test_no_class_of_an_episode_is_upstream_or_in_the_stream() -> None:
     assert np.bincount(samples.y).max() == few_shot.MAX_PER_CLASS
     assert (
         not OpenWorldBenchmark()
-        .build_scenario(data.load("digit-symmetries"), Options(law="400/(9+r)"), Seed(0))
+        .build_scenario(data.load("digit-symmetries"), Options(class_size_law="400/(9+r)"), Seed(0))
         .embedding_samples
     )
 
@@ -62,7 +62,7 @@ def test_table_6_from_a_run(tmp_path: Path) -> None:
         "methods": ["ncm", "prototypical"],
         "seeds": 1,
         "open-world": {
-            **{"law": "100/(9+r)", "classes": 8, "pretrain": 2, "upstream_updates": 60},
+            **{"class_size_law": "100/(9+r)", "classes": 8, "pretrain": 2, "upstream_updates": 60},
             **{"resamples": 20, "episodes": 40},
         },
     }

@@ -36,7 +36,7 @@ from driftline.types import Step
 pytestmark = pytest.mark.xdist_group("refinement")  # what all its tests use is made once
 
 OPTIONS: dict[str, Any] = {
-    **{"episodes": 6, "size": 20, "period": 2, "past": 30, "upstream_set": 60, "held_out": 20},
+    **{"episodes": 6, "queries_per_episode": 20, "period": 2, "past": 30, "upstream_set": 60, "held_out": 20},
     **{"upstream_updates": 150, "alpha": 0.6, "resamples": 20},
 }
 SPEC: dict[str, Any] = {
@@ -376,13 +376,19 @@ def test_the_report_shows_curves_and_what_the_stream_is_made_of(small: Record) -
         ({"data": "digits"}, "dataset 'digits' has no clusters"),
         ({"refinement": {"beta": 1.5}}, "refinement: 'beta' input should be less than or equal to 1; got 1.5"),
         ({"refinement": {"gamma": -0.1}}, "refinement: 'gamma' input should be greater than or equal to 0"),
-        ({"refinement": {**OPTIONS, "size": 2000}}, "'upstream' has .* samples, and an episode may need 2000 of them"),
         (
-            {"refinement": {**OPTIONS, "alpha": 0, "gamma": 1, "size": 1110}},
+            {"refinement": {**OPTIONS, "queries_per_episode": 2000}},
+            "'upstream' has .* samples, and an episode may need 2000 of them",
+        ),
+        (
+            {"refinement": {**OPTIONS, "alpha": 0, "gamma": 1, "queries_per_episode": 1110}},
             "'rot90' has 1063 samples, and an episode may need 1110 of them",
         ),
         ({"refinement": {**OPTIONS, "held_out": 5000}}, "'upstream' has 1,497 samples: 5,060 are held out"),
-        ({"refinement": {**OPTIONS, "repeats": False, "size": 300, "episodes": 50}}, "are left: give larger pools"),
+        (
+            {"refinement": {**OPTIONS, "repeats": False, "queries_per_episode": 300, "episodes": 50}},
+            "are left: give larger pools",
+        ),
         ({"methods": ["ft"]}, "ft needs all labels, and refinement reveals the labels of its errors"),
         ({"reveal": {"delay": 6}}, "The label delay is 6 steps but the stream has only 6"),
     ],
@@ -418,7 +424,11 @@ def test_a_given_order_is_the_stream_and_no_image_of_it_is_used_otherwise(tmp_pa
     assert [len(one) for one in sets[1:]] == [60, 5 * 20]
     for one in sets:
         assert not {base[name] for name in one.id.tolist()} & set(data.base[rows].tolist())
-    assert [len(step) for step in ids_of(layout(1, stream=str(tmp_path / "order.csv"), size=7))] == [20, 30, 40]
+    assert [len(step) for step in ids_of(layout(1, stream=str(tmp_path / "order.csv"), queries_per_episode=7))] == [
+        20,
+        30,
+        40,
+    ]
     upstream = np.flatnonzero(data.samples.group == 0)[:50]
     marks = pd.DataFrame({"row": [*rows, *upstream[~np.isin(upstream, rows)]]})
     marks["split"] = np.where(marks.index < 90, "stream", "upstream")
@@ -430,7 +440,11 @@ def test_a_given_order_is_the_stream_and_no_image_of_it_is_used_otherwise(tmp_pa
     with pytest.raises(UserError, match="marks samples as upstream that are of another cluster"):
         layout(stream=str(tmp_path / "marked.csv"))
     np.save(tmp_path / "order.npy", rows)
-    assert [len(step) for step in ids_of(layout(stream=str(tmp_path / "order.npy"), size=40))] == [40, 40, 10]
+    assert [len(step) for step in ids_of(layout(stream=str(tmp_path / "order.npy"), queries_per_episode=40))] == [
+        40,
+        40,
+        10,
+    ]
 
 
 def test_released_lists_of_streams_run_with_the_published_answers(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.xdist_group("test-time")  # what all its tests use is m
 
 NAMES = ("gaussian_noise", "contrast", "brightness")
 OPTIONS: dict[str, Any] = {
-    **{"order": "cin-c", "corruptions": ",".join(NAMES), "images": 230, "batch": 16, "speed": 20},
+    **{"order": "cin-c", "corruptions": ",".join(NAMES), "images": 230, "batch": 16, "images_per_point": 20},
     **{"upstream_updates": 60, "upstream_lr": 0.01, "resamples": 20},
 }
 METHODS: list[Any] = ["frozen", "bn", {"name": "tent", "lr": 0.05}, {"name": "rdumb", "lr": 0.05, "reset_every": 4}]
@@ -181,7 +181,7 @@ def images(made: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("order", ["cin-c", "gradual", "mixed", "holdout", "ccc"])
 def test_images_do_not_depend_on_batches(file: Path, tmp_path: Path, order: str) -> None:
-    given: dict[str, Any] = {"order": order, "images": 60, "speed": 7}
+    given: dict[str, Any] = {"order": order, "images": 60, "images_per_point": 7}
     if order == "holdout":
         given["corruptions"] = "speckle_noise,saturate"
     if order == "ccc":
@@ -203,7 +203,7 @@ def calibrated(folder: Path) -> Path:
 
 
 def test_ccc_keeps_to_its_paths(file: Path, tmp_path: Path) -> None:
-    made = layout(file, order="ccc", calibration=str(calibrated(tmp_path)), target=50, images=1000, speed=20)
+    made = layout(file, order="ccc", calibration=str(calibrated(tmp_path)), target=50, images=1000, images_per_point=20)
     schedule = made.protocol["schedule"]
     first, second = schedule["order"][:2]
     path = corruption_path(90.0 - 2.0 * (np.arange(21)[:, None] + np.arange(21)[None, :]), 50)

@@ -38,7 +38,14 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shown(photographs: Path, **options: Any) -> Samples:
     dataset = load("imagenet-val", {"path": str(photographs)})
-    given = {"images": 6, "batch": 6, "speed": 6, "corruptions": "contrast", "upstream_updates": 0, **options}
+    given = {
+        "images": 6,
+        "batch": 6,
+        "images_per_point": 6,
+        "corruptions": "contrast",
+        "upstream_updates": 0,
+        **options,
+    }
     layout = TestTime().build_scenario(dataset, Options(**given), Seed(0))
     return layout.stream[0].samples
 
@@ -73,7 +80,14 @@ def test_a_network_for_one_size_is_built_for_what_is_shown(photographs: Path, tm
     pytest.importorskip("cv2")
     (tmp_path / "mine.py").write_text(ONE_SIZE)
     spec = {"benchmark": "test-time", "data": {"name": "imagenet-val", "path": str(photographs)}, "methods": "frozen"}
-    options = {"order": "cin-c", "corruptions": "contrast", "images": 6, "speed": 6, "batch": 6, "upstream_updates": 0}
+    options = {
+        "order": "cin-c",
+        "corruptions": "contrast",
+        "images": 6,
+        "images_per_point": 6,
+        "batch": 6,
+        "upstream_updates": 0,
+    }
     job = {**spec, "model": f"{tmp_path}/mine.py:make", "test-time": options}
     (run,) = driftline.run(job, runs=tmp_path / "runs").runs
     assert len(run.table("answers")) == 6
@@ -114,7 +128,14 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def layout(published: tuple[Path, Path], seed: int = 0, **options: Any) -> Any:
     dataset = load("image-folders", {"path": str(published[0]), "size": 32})
-    given = {"order": "cin-3dcc", "files": str(published[1]), "images": 96, "batch": 7, "speed": 8, **options}
+    given = {
+        "order": "cin-3dcc",
+        "files": str(published[1]),
+        "images": 96,
+        "batch": 7,
+        "images_per_point": 8,
+        **options,
+    }
     return TestTime().build_scenario(dataset, Options(**given), Seed(seed))
 
 
@@ -173,7 +194,14 @@ def test_cin_3dcc_from_end_to_end(published: tuple[Path, Path], tmp_path: Path) 
         "model": {"name": "conv-1", "width": 4},
         "methods": ["frozen", "bn"],
         "test-time": {
-            **{"order": "cin-3dcc", "files": str(published[1]), "images": 96, "batch": 8, "speed": 8, "resamples": 10},
+            **{
+                "order": "cin-3dcc",
+                "files": str(published[1]),
+                "images": 96,
+                "batch": 8,
+                "images_per_point": 8,
+                "resamples": 10,
+            },
             **{"upstream_updates": 5},
         },
     }
@@ -190,7 +218,14 @@ def test_arrays_of_cifar_10_c_are_mapped_and_read_by_severity(published: tuple[P
     labels = np.tile([0, 1, 1, 0, 1, 0], 5).astype(np.uint8)
     np.save(tmp_path / "jpeg_compression.npy", pixels)
     np.save(tmp_path / "labels.npy", labels)
-    given = {"order": "cin-c", "corruptions": "jpeg", "severity": 2, "files": str(tmp_path), "images": 6, "speed": 6}
+    given = {
+        "order": "cin-c",
+        "corruptions": "jpeg",
+        "severity": 2,
+        "files": str(tmp_path),
+        "images": 6,
+        "images_per_point": 6,
+    }
     stream = layout(published, **given, batch=6).stream
     assert isinstance(stream.stream.images[0].x.source, np.memmap)
     shown, places = stream[0].samples, [image.tobytes() for image in pixels]

@@ -146,7 +146,7 @@ def test_refusals(figure: Command, tmp_path: Path, arguments: tuple[str, ...], m
 @pytest.fixture(scope="module")
 def refined(tmp_path_factory: pytest.TempPathFactory) -> Record:
     folder = tmp_path_factory.mktemp("refined")
-    options = {"episodes": 4, "size": 8, "period": 2, "upstream_updates": 50, "resamples": 5}
+    options = {"episodes": 4, "queries_per_episode": 8, "period": 2, "upstream_updates": 50, "resamples": 5}
     spec = {
         "benchmark": "refinement",
         "data": "digit-clusters",

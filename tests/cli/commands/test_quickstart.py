@@ -28,7 +28,14 @@ REFINEMENT = {
     "data": {"name": "digit-clusters", "train": 300, "copies": 1},
     "model": "logistic-regression",
     "methods": "frozen",
-    "refinement": {"episodes": 3, "size": 32, "period": 3, "upstream_set": 64, "held_out": 20, "resamples": 20},
+    "refinement": {
+        "episodes": 3,
+        "queries_per_episode": 32,
+        "period": 3,
+        "upstream_set": 64,
+        "held_out": 20,
+        "resamples": 20,
+    },
 }
 
 

@@ -27,7 +27,7 @@ SPECS = {
         "data": "digit-symmetries",
         "model": {"name": "conv-1", "width": 4},
         "methods": ["ncm", {"name": "fine-tune", "train_every": 200}, {"name": "lwf", "train_every": 200}],
-        "options": {"law": "100/(4+r)", "upstream_updates": 10, "head": 20},
+        "options": {"class_size_law": "100/(4+r)", "upstream_updates": 10, "head": 20},
     },
     "seq-to-final": {
         "data": "color-digits",
@@ -42,7 +42,13 @@ SPECS = {
         "data": "color-digits",
         "model": {"name": "conv-1", "width": 4},
         "methods": ["frozen", "tent", {"name": "eata", "fisher_images": 64}],
-        "options": {"order": "gradual", "corruptions": "contrast", "images": 192, "speed": 16, "upstream_updates": 10},
+        "options": {
+            "order": "gradual",
+            "corruptions": "contrast",
+            "images": 192,
+            "images_per_point": 16,
+            "upstream_updates": 10,
+        },
     },
 }
 

@@ -42,7 +42,7 @@ SEARCH: dict[str, Any] = {
     "model": {"name": "mlp", "width": 8},
     "methods": [{"name": "fine-tune", "train_every": 20}],
     "seeds": 3,
-    "open-world": {"law": "30/(1+r)", "upstream_updates": 50, "resamples": 5},
+    "open-world": {"class_size_law": "30/(1+r)", "upstream_updates": 50, "resamples": 5},
     "selection": {"grid": {"lr": [0.01, 0.1]}, "seeds": 2},
 }
 TABLE = {
@@ -98,7 +98,14 @@ def test_a_forecast_counts_what_is_not_done_and_writes_nothing(tmp_path: Path) -
 
 
 def test_trials_that_were_spared_are_not_to_be_done(tmp_path: Path) -> None:
-    few = {"episodes": 4, "size": 32, "period": 4, "upstream_set": 64, "held_out": 32, "upstream_updates": 50}
+    few = {
+        "episodes": 4,
+        "queries_per_episode": 32,
+        "period": 4,
+        "upstream_set": 64,
+        "held_out": 32,
+        "upstream_updates": 50,
+    }
     model = {"name": "mlp", "width": 32}
     spec = {"benchmark": "refinement", "data": "digit-clusters", "model": model, "methods": ["cft"], "seeds": 1}
     spec |= {"selection": {"grid": {"lr": [1e-6, 1e-2]}, "seeds": 3}, "refinement": {**few, "resamples": 10}}
@@ -187,7 +194,7 @@ def test_stages_for_which_no_time_is_left_cost_what_similar_ones_do(tmp_path: Pa
 
 def test_the_only_search_run_is_profiled_after_the_upstream_model_that_it_starts_from(tmp_path: Path) -> None:
     """There is no time for a second upstream model, but the plan must not report that it is missing."""
-    options = {**SEARCH["open-world"], "law": "60/(1+r)"}
+    options = {**SEARCH["open-world"], "class_size_law": "60/(1+r)"}
     selection = {"grid": {"maml.lr": [0.01, 0.1]}, "seeds": 2}
     changes = {"data": "digit-symmetries", "methods": ["ncm", "maml"], "open-world": options, "selection": selection}
     spec = {**SEARCH, **changes}

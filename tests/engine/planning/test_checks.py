@@ -98,7 +98,7 @@ def test_a_network_that_nothing_trains_is_refused_unless_it_says_that_it_is_trai
 def test_prototype_methods_use_a_networks_own_features(run: Any) -> None:
     """The same features by a method `features` and as inputs of the last layer give the same answers."""
     methods = ["ncm", {"name": "exemplar-tuning", "train_every": 100, "epochs": 1}]
-    options = {"law": "100/(4+r)", "upstream_updates": 5}
+    options = {"class_size_law": "100/(4+r)", "upstream_updates": 5}
     by_method, by_layer = (run(name, methods, "open-world", **options) for name in ("Doubled", "Plain"))
     assert len(by_method) == len(methods)
     for one, other in zip(by_method, by_layer, strict=True):

@@ -46,7 +46,7 @@ TINY: dict[str, Any] = {
         "data": {"name": "digit-clusters", "train": 300, "copies": 1},
         "model": NARROW,
         "refinement": {
-            **{"episodes": 4, "size": 32, "period": 2, "upstream_set": 64, "held_out": 20},
+            **{"episodes": 4, "queries_per_episode": 32, "period": 2, "upstream_set": 64, "held_out": 20},
             **{"upstream_updates": 60, "resamples": 20},
         },
         "settings": {"er": {"epochs": 1}},
@@ -55,14 +55,20 @@ TINY: dict[str, Any] = {
         "data": {"name": "color-digits", "test": 300},
         "model": NARROW,
         "test-time": {
-            **{"order": "gradual", "corruptions": "contrast,saturate", "images": 160, "speed": 10, "batch": 32},
+            **{
+                "order": "gradual",
+                "corruptions": "contrast,saturate",
+                "images": 160,
+                "images_per_point": 10,
+                "batch": 32,
+            },
             **{"upstream_updates": 60, "resamples": 20},
         },
     },
     "open-world": {
         "data": "digit-symmetries",
         "model": FLAT,
-        "open-world": {"law": "40/(4+r)", "upstream_updates": 60, "resamples": 20, "head": 5},
+        "open-world": {"class_size_law": "40/(4+r)", "upstream_updates": 60, "resamples": 20, "head": 5},
         "settings": {
             "ewc": {"updates": 1, "fisher_examples": 1},
             "er": {"epochs": 1},

@@ -132,7 +132,14 @@ def seq_to_final() -> dict[str, Any]:
 
 
 def refinement() -> dict[str, Any]:
-    settings = {"episodes": 3, "size": 32, "period": 2, "upstream_set": 64, "held_out": 20, "upstream_updates": 20}
+    settings = {
+        "episodes": 3,
+        "queries_per_episode": 32,
+        "period": 2,
+        "upstream_set": 64,
+        "held_out": 20,
+        "upstream_updates": 20,
+    }
     return {
         "benchmark": "refinement",
         "data": {"name": "digit-clusters", "train": 300, "copies": 1},

@@ -18,7 +18,7 @@ SPEC = {
     "data": "digit-clusters",
     "model": {"name": "mlp", "width": 16},
     "refinement": {
-        **{"episodes": 6, "size": 16, "upstream_set": 32, "held_out": 20, "upstream_updates": 20},
+        **{"episodes": 6, "queries_per_episode": 16, "upstream_set": 32, "held_out": 20, "upstream_updates": 20},
         **{"period": 6, "resamples": 5},
     },
 }

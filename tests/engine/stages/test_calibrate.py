@@ -27,7 +27,14 @@ from driftline.types import Samples
 
 CORRUPTIONS = ("contrast", "brightness", "gaussian_noise")
 OPTIONS: dict[str, Any] = {
-    **{"order": "ccc", "corruptions": ",".join(CORRUPTIONS), "target": 60, "images": 96, "batch": 32, "speed": 8},
+    **{
+        "order": "ccc",
+        "corruptions": ",".join(CORRUPTIONS),
+        "target": 60,
+        "images": 96,
+        "batch": 32,
+        "images_per_point": 8,
+    },
     **{"calibration_images": 60, "calibration_levels": 3, "upstream_updates": 40},
 }
 
@@ -70,7 +77,7 @@ def test_one_calibration_serves_all_methods_and_seeds() -> None:
     assert whole.needs == tuple(part.key for part in parts)
     assert [run.needs[-1] for run in runs] == [whole.key] * 4
     assert [stage.job.seed for stage in of(Pretrain, two)] == [0, 3, 4], "calibrated is the network of seed 0"
-    easier = {**OPTIONS, "target": 70, "path": "least-squares", "speed": 16, "images": 64}
+    easier = {**OPTIONS, "target": 70, "path": "least-squares", "images_per_point": 16, "images": 64}
     assert of(Calibrate, spec(**{"test-time": easier}))[0].key == whole.key, "the path does not matter"
     for name, value in {"calibration_images": 59, "calibration_levels": 4, "upstream_updates": 41}.items():
         assert of(Calibrate, spec(**{"test-time": {**OPTIONS, name: value}}))[0].key != whole.key

@@ -32,7 +32,7 @@ SPEC = {
     "methods": ["cft"],
     "seeds": 2,
     "selection": {"grid": {"lr": [1e-3, 1e-2, 1e-1]}, "seeds": 3},
-    "refinement": {"episodes": 2, "size": 16, "upstream_set": 64, "held_out": 20, "upstream_updates": 5},
+    "refinement": {"episodes": 2, "queries_per_episode": 16, "upstream_set": 64, "held_out": 20, "upstream_updates": 5},
 }
 
 

@@ -59,7 +59,15 @@ def written(folder: Path, **changes: Any) -> str:
 
 
 def spec(path: str, method: str = "frozen") -> dict[str, Any]:
-    sizes = {"upstream_set": 5, "held_out": 8, "episodes": 4, "size": 4, "period": 2, "train": 0.2, "resamples": 5}
+    sizes = {
+        "upstream_set": 5,
+        "held_out": 8,
+        "episodes": 4,
+        "queries_per_episode": 4,
+        "period": 2,
+        "train": 0.2,
+        "resamples": 5,
+    }
     return {
         "benchmark": "refinement",
         "data": {"name": "text-to-text", "files": [path]},

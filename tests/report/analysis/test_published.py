@@ -191,7 +191,7 @@ def test_questions_of_a_users_own_have_no_printed_row(
 
 def test_class_folders_are_those_of_ned_at_its_full_scale_alone(make_record: Callable[..., Record]) -> None:
     card = make_record({"ncm": [0.5]}).runs[0].card
-    options = {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"}
+    options = {"classes": 1000, "pretrain": 250, "class_size_law": "25000/(25+r)"}
     card.run.benchmark, card.run.data = "open-world", Component(name="image-folders", settings={"path": "x"})
     card.run.options = options
     assert beside.numbers(card, "imagenet-22k", "sequence 5", "resnet18")

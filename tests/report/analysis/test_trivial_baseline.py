@@ -95,7 +95,14 @@ def test_a_method_at_chance_gets_a_caution(tmp_path: Path) -> None:
 
 
 def test_the_caution_compares_in_the_primary_quality_metric_alone(tmp_path: Path) -> None:
-    sizes = {"episodes": 4, "size": 20, "period": 2, "upstream_set": 60, "held_out": 20, "upstream_updates": 150}
+    sizes = {
+        "episodes": 4,
+        "queries_per_episode": 20,
+        "period": 2,
+        "upstream_set": 60,
+        "held_out": 20,
+        "upstream_updates": 150,
+    }
     data = {"name": "digit-clusters", "train": 300, "copies": 1}
     spec = {"benchmark": "refinement", "data": data, "model": "linear", "methods": ["frozen", "er"], "seeds": 1}
     table = table_of(driftline.run({**spec, "refinement": {**sizes, "resamples": 20}}, runs=tmp_path))

@@ -84,8 +84,8 @@ def test_a_seed_without_the_frozen_model_does_not_count(record: Record) -> None:
 
 def test_speeds_are_averaged_within_a_seed(tmp_path: Path) -> None:
     quick = made(tmp_path)
-    slow = [adapted(tmp_path, "tent", seed, [0.9] * 4, options={"speed": 2000}) for seed in (0, 1)]
-    slow += [adapted(tmp_path, "frozen", seed, [0.1] * 4, options={"speed": 2000}) for seed in (0, 1)]
+    slow = [adapted(tmp_path, "tent", seed, [0.9] * 4, options={"images_per_point": 2000}) for seed in (0, 1)]
+    slow += [adapted(tmp_path, "frozen", seed, [0.1] * 4, options={"images_per_point": 2000}) for seed in (0, 1)]
     found = groups(Record([*quick, *slow]))
     assert len(found) == 2
     (group,) = average_repeats(found)
@@ -100,7 +100,7 @@ def test_speeds_are_averaged_within_a_seed(tmp_path: Path) -> None:
 
 
 def test_the_page_has_one_section_for_all_speeds(tmp_path: Path) -> None:
-    options = {"speed": 2000}
+    options = {"images_per_point": 2000}
     slow = [adapted(tmp_path, "tent", seed, [0.9] * 4, options=options) for seed in (0, 1)]
     slow += [adapted(tmp_path, "frozen", seed, [0.1] * 4, options=options) for seed in (0, 1)]
     runs = [*made(tmp_path), *slow]
@@ -117,7 +117,10 @@ def test_the_page_has_one_section_for_all_speeds(tmp_path: Path) -> None:
 
 
 def test_one_seed_at_several_speeds_has_no_interval(tmp_path: Path) -> None:
-    runs = [adapted(tmp_path, "tent", 0, TENT[0], options={"speed": speed}) for speed in (1000, 2000)]
+    runs = [
+        adapted(tmp_path, "tent", 0, TENT[0], options={"images_per_point": images_per_point})
+        for images_per_point in (1000, 2000)
+    ]
     table = tabulate(*average_repeats(groups(Record(runs))))
     cell = table.cell("tent", "stream-accuracy", "mean")
     assert math.isnan(cell.low)
@@ -189,7 +192,7 @@ def test_a_schedule_over_time(tmp_path: Path) -> None:
         "paths": {"fog > snow": [[1.0, 0.0], [0.0, 2.0]], "snow > frost": [[2.0, 0.25]]},
         "mixed": False,
     }
-    run = adapted(tmp_path, "frozen", 0, [0.5] * 4, schedule=schedule, options={"speed": 10})
+    run = adapted(tmp_path, "frozen", 0, [0.5] * 4, schedule=schedule, options={"images_per_point": 10})
     answers = {"group": [0, 0, 1, 1, 2, 3], "correct": [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]}
     add_table(run, "answers", answers)
     frame = table_of("severity-schedule", Record([run]), points=4)
@@ -207,7 +210,9 @@ def test_a_schedule_over_time(tmp_path: Path) -> None:
 
 
 def test_accuracy_stands_under_the_severities_it_was_reached_with(tmp_path: Path) -> None:
-    run = adapted(tmp_path, "frozen", 0, [0.5] * 4, options={"speed": 15})  # of 40 images, 10 for the last point
+    run = adapted(
+        tmp_path, "frozen", 0, [0.5] * 4, options={"images_per_point": 15}
+    )  # of 40 images, 10 for the last point
     add_table(run, "answers", {"group": [0, 1, 2], "correct": [1.0, 0.0, 1.0]})
     _, chart = draw("severity-schedule", Record([run]))
     above, below = (part["encoding"] for part in chart.to_dict()["vconcat"])

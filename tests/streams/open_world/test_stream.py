@@ -182,14 +182,14 @@ def test_more_sequences_than_classes_share_some_unless_told_otherwise():
         ({"number": 6}, "no sequence 6: they are numbered from 1 to 5"),
         ({"number": 0}, "no sequence 0"),
         ({"validation": 6}, "validation=6"),
-        ({"law": "zipf"}, "'zipf' is no law"),
-        ({"law": "10/r"}, "only the first 10 of 20 classes"),
+        ({"class_size_law": "zipf"}, "'zipf' is no law"),
+        ({"class_size_law": "10/r"}, "only the first 10 of 20 classes"),
         ({"order": "sorted"}, "no order of an open world 'sorted'"),
     ],
 )
 def test_what_makes_no_sense_is_said(change, message):
     with pytest.raises(UserError, match=message):
-        open_world(EVEN, **{"classes": 20, "pretrain": 5, "law": "100/(2+r)", **change})
+        open_world(EVEN, **{"classes": 20, "pretrain": 5, "class_size_law": "100/(2+r)", **change})
 
 
 def test_data_without_classes_are_refused():

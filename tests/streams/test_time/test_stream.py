@@ -54,7 +54,14 @@ def points(*severities):
 
 
 def made(schedule=None, **options):
-    settings = {"n_images": 130, "batch": 16, "speed": 20, "seed": Seed(5), "corrupt": writing, "crop": False}
+    settings = {
+        "n_images": 130,
+        "batch": 16,
+        "images_per_point": 20,
+        "seed": Seed(5),
+        "corrupt": writing,
+        "crop": False,
+    }
     settings |= options
     return corruption_stream(source(), schedule or points((1, 0), (1, 1), (0, 1)), **settings)
 
@@ -72,11 +79,13 @@ def test_a_random_part_is_of_the_whole_file(tmp_path):
         (tmp_path / file).parent.mkdir()
         Image.fromarray(image).save(tmp_path / file)
     source = load("imagenet-val", {"path": str(tmp_path), "size": 64}).samples
-    stream = corruption_stream(source, points((0, 0)), n_images=2, batch=2, speed=2, seed=Seed(5), crop=True)
+    stream = corruption_stream(source, points((0, 0)), n_images=2, batch=2, images_per_point=2, seed=Seed(5), crop=True)
     keys, rows = image_keys(Seed(5).child("crops"), np.arange(2)), stream.rows(np.arange(2))
     expected = [random_crop(pixels[row], int(key), 64) for row, key in zip(rows, keys, strict=True)]
     np.testing.assert_array_equal(stream[0].samples.x, expected)
-    stream = corruption_stream(source, points((0, 0)), n_images=2, batch=2, speed=2, seed=Seed(5), crop=False)
+    stream = corruption_stream(
+        source, points((0, 0)), n_images=2, batch=2, images_per_point=2, seed=Seed(5), crop=False
+    )
     np.testing.assert_array_equal(stream[0].samples.x, source.x[rows])
 
 
@@ -118,7 +127,7 @@ def test_images_are_drawn_without_replacement_in_a_point_and_anew_for_each():
 
 
 def test_a_point_longer_than_the_source_shows_all_before_any_again():
-    samples = all_of(made(points((1, 0)), n_images=120, speed=120))
+    samples = all_of(made(points((1, 0)), n_images=120, images_per_point=120))
     rows = samples.x[:, 0, 0, 0]
     assert sorted(rows[:50].tolist()) == sorted(rows[50:100].tolist()) == list(range(50))
     assert len(set(rows[100:].tolist())) == 20
@@ -171,7 +180,7 @@ def test_keys_are_splitmix_and_never_repeat():
 
 
 def test_mixed_draws_a_corruption_for_each_image():
-    samples = all_of(made(random_mixture(tuple("abcd")), n_images=2000, batch=64, speed=500))
+    samples = all_of(made(random_mixture(tuple("abcd")), n_images=2000, batch=64, images_per_point=500))
     assert (samples.x[:, 0, 0, 1] == samples.group + 1).all()
     counts = np.bincount(samples.group, minlength=4)
     assert counts.min() > 430
@@ -184,7 +193,9 @@ def test_jpeg_is_the_last_thing_done():
     rng = np.random.default_rng(0)
     noisy = Samples(rng.integers(0, 256, (4, 16, 16, 3), dtype=np.uint8), np.zeros(4, int))
     plain, kept = (
-        corruption_stream(noisy, points((1, 0)), n_images=4, batch=4, speed=4, corrupt=writing, jpeg=jpeg)[0].samples.x
+        corruption_stream(noisy, points((1, 0)), n_images=4, batch=4, images_per_point=4, corrupt=writing, jpeg=jpeg)[
+            0
+        ].samples.x
         for jpeg in (None, 85)
     )
     for before, after in zip(plain, kept, strict=True):
@@ -196,7 +207,7 @@ def test_jpeg_is_the_last_thing_done():
 
 def test_the_protocol_tells_everything():
     protocol = made(jpeg=85).protocol
-    assert protocol["speed"] == 20
+    assert protocol["images_per_point"] == 20
     assert protocol["source_images"] == 50
     assert protocol["compressed_at_last"] == "JPEG of quality 85"
     assert protocol["schedule"]["paths"] == {"a > b": [[1, 0], [1, 1], [0, 1]]}
@@ -306,7 +317,7 @@ def test_a_failing_step_fails_where_it_is_asked_for():
     [
         ({"n_images": 0}, "images=0: give a whole number from 1"),
         ({"batch": 0}, "batch=0"),
-        ({"speed": True}, "speed=True"),
+        ({"images_per_point": True}, "images_per_point=True"),
         ({"jpeg": 101}, "a quality from 1 to 100"),
     ],
 )
@@ -339,7 +350,9 @@ def test_with_the_corruptions_themselves_nothing_depends_on_batches_or_workers(s
     schedule = Schedule(
         (CorruptionPair("gaussian_noise", 1.0, "contrast", 0.25), CorruptionPair("contrast", 2.0, "pixelate", 1.0))
     )
-    streams = [corruption_stream(photographs, schedule, n_images=20, batch=batch, speed=5) for batch in (20, 3)]
+    streams = [
+        corruption_stream(photographs, schedule, n_images=20, batch=batch, images_per_point=5) for batch in (20, 3)
+    ]
     shown = {72: "a random part, flipped at random", 32: "the whole image"}
     assert [stream.protocol["crop"] for stream in streams] == [shown[side]] * 2
     whole, parts, made_ahead = all_of(streams[0]), all_of(streams[1]), all_of(prefetch(streams[1]))
@@ -354,7 +367,7 @@ def test_both_corruptions_are_applied_in_turn_with_the_keys_of_their_images():
     rng = np.random.default_rng(1)
     photographs = Samples(rng.integers(0, 256, (6, 32, 32, 3), dtype=np.uint8), np.zeros(6, int))
     schedule = Schedule((CorruptionPair("gaussian_noise", 1.5, "contrast", 2.25),))
-    stream = corruption_stream(photographs, schedule, n_images=6, batch=6, speed=6, seed=Seed(4))
+    stream = corruption_stream(photographs, schedule, n_images=6, batch=6, images_per_point=6, seed=Seed(4))
     drawn = photographs.x[stream.rows(np.arange(6))]
     own = image_keys(Seed(4).child("noise"), np.arange(6))
     expected = corrupt(corrupt(drawn, "gaussian_noise", 1.5, own), "contrast", 2.25, own)

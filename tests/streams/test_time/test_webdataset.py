@@ -26,7 +26,7 @@ def brighter(n_images, name, severity, keys):
     return (n_images // 2 + np.uint8(20 * severity)).astype(np.uint8)
 
 
-def made(n_images=100, speed=10, batch=7):
+def made(n_images=100, images_per_point=10, batch=7):
     source = Samples(
         RANDOM.integers(0, 256, (30, 8, 8, 3), dtype=np.uint8),
         np.arange(30) % 5,
@@ -38,7 +38,7 @@ def made(n_images=100, speed=10, batch=7):
         points,
         n_images=n_images,
         batch=batch,
-        speed=speed,
+        images_per_point=images_per_point,
         corrupt=brighter,
         seed=Seed(3),
     )
@@ -63,9 +63,9 @@ def test_a_lossless_stream_comes_back_as_it_was(tmp_path):
 
 def test_whole_points_until_a_shard_is_large_enough(tmp_path):
     """Speeds of 1,000, 2,000 and 5,000 give 25,000, 26,000 and 25,000 images; here a thousandth of it."""
-    for speed, size in ((1, 25), (2, 26), (5, 25)):
-        folder = tmp_path / str(speed)
-        paths = write_shards(made(speed=speed), folder, per_shard=25, format="png")
+    for images_per_point, size in ((1, 25), (2, 26), (5, 25)):
+        folder = tmp_path / str(images_per_point)
+        paths = write_shards(made(images_per_point=images_per_point), folder, per_shard=25, format="png")
         assert [path.name for path in paths] == [f"serial_{k:05d}.tar" for k in range(4)]
         assert list(webdataset.image_counts(folder).values()) == [size, size, size, 100 - 3 * size]
 
@@ -103,7 +103,7 @@ def test_written_twice_is_the_same_to_the_byte_and_goes_on_where_it_stopped(tmp_
 def test_shards_of_another_stream_are_not_mixed_in(tmp_path):
     write_shards(STREAM, tmp_path, 25, "png")
     with pytest.raises(UserError, match="the shards of another stream"):
-        write_shards(made(speed=5), tmp_path, 25, "png")
+        write_shards(made(images_per_point=5), tmp_path, 25, "png")
 
 
 def test_without_an_index_entries_are_counted(tmp_path):

@@ -53,7 +53,7 @@ class Options(base.Options):
     """Number of classes in the stream; if not given, four tenths of all."""
     pretrain: int | None = Field(default=None, ge=0)
     """How many of them the upstream model was trained on; if not given, a tenth of all classes."""
-    law: str = "3000/(19+r)"
+    class_size_law: str = "3000/(19+r)"
     """Maximum number of samples of the class of rank r; NED: 25000/(25+r). Zipf's law: 1000/r."""
     order: str = "uniform"
     """uniform, drifting, bursts or recurring, optionally with a number after a colon (see docs/open-world.md)."""
@@ -94,7 +94,7 @@ class Options(base.Options):
     way: int = Field(default=5, ge=2)
     """Classes in an episode."""
     shot: int = Field(default=5, ge=1)
-    """Classes in an episode, and samples of each to learn from."""
+    """Samples of each class in an episode to learn from."""
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples behind each interval."""
 
@@ -163,7 +163,7 @@ class OpenWorldBenchmark(base.Benchmark):
     )
     options: ClassVar[type[base.Options]] = Options
     time_unit: ClassVar[str] = "samples seen"
-    full_scale: ClassVar[Settings] = {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"}
+    full_scale: ClassVar[Settings] = {"classes": 1000, "pretrain": 250, "class_size_law": "25000/(25+r)"}
     equivalent_settings: ClassVar[tuple[str, ...] | None] = (
         *("train_every", "epochs", "schedule", "lr", "momentum", "weight_decay", "batch", "imprint_only_labels"),
         *("warmup_labels", "warmup_every", "augment"),
@@ -172,7 +172,7 @@ class OpenWorldBenchmark(base.Benchmark):
         "data": "digit-symmetries",
         "model": {"name": "conv-1", "width": 16},
         "methods": ["frozen", "ncm", {"name": "fine-tune", "train_every": 100}],
-        "options": {"law": "300/(4+r)", "upstream_updates": 600, "head": 20},
+        "options": {"class_size_law": "300/(4+r)", "upstream_updates": 600, "head": 20},
     }
     matrix_column: ClassVar[Settings] = {
         "data": "digit-symmetries",
@@ -231,7 +231,7 @@ class OpenWorldBenchmark(base.Benchmark):
 
 
 STREAM_OPTIONS = (
-    *("law", "order", "sequences", "validation", "disjoint"),
+    *("class_size_law", "order", "sequences", "validation", "disjoint"),
     *("upstream_share", "upstream_each", "block"),
 )
 
@@ -271,7 +271,7 @@ def protocol(options: Options, stream: OpenWorld, shuffle: int) -> JsonObject:
     """Return the description of a sequence for the card."""
     classes = len(stream.pretrain_classes) + len(stream.novel_classes)
     n = len(stream.rows)
-    most = int(stream.law.counts(classes).sum()) if stream.law else n
+    most = int(stream.class_size_law.counts(classes).sum()) if stream.class_size_law else n
     window = options.window or max(most // 18, 1)
     named = {"pretrain": len(stream.pretrain_classes), "novel": len(stream.novel_classes)}
     return {
@@ -282,7 +282,7 @@ def protocol(options: Options, stream: OpenWorld, shuffle: int) -> JsonObject:
         "role": stream.role,
         "sequence": stream.number,
         "shuffle": shuffle,
-        "law": str(stream.law) if stream.law else None,
+        "class_size_law": str(stream.class_size_law) if stream.class_size_law else None,
         "order": stream.order,
         "samples": n,
         "pretrain_classes": list(stream.pretrain_classes),

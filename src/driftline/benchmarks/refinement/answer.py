@@ -43,7 +43,7 @@ def answer(results: Evidence) -> Answer | None:
     share, left = fixed[best], results.scores(*kept)[best]
     number = BigNumber(value_text(share.value), "% fixed", f"{interval(share)}, with {value_text(left.value)}% kept")
     known_number = BigNumber(value_text(left.value), "% kept", f"{interval(left)} of upstream queries right")
-    episodes, size = results.options.get("episodes"), results.options.get("size")
+    episodes, size = results.options.get("episodes"), results.options.get("queries_per_episode")
     what = f"{episodes} episodes of {size} queries" if episodes and size else ""
     chart = Plane(kept, FIXED, "upstream knowledge kept, %")
     source = source_line(share, what)

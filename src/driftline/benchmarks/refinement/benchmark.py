@@ -54,8 +54,8 @@ class Options(base.Options):
     """The share of the major cluster among the queries that are not upstream."""
     episodes: int = Field(default=100, ge=1)
     """Number of episodes, which are the steps of the stream."""
-    size: int = Field(default=64, ge=1)
-    """Queries per episode."""
+    queries_per_episode: int = Field(default=64, ge=1)
+    """Number of queries in an episode."""
     rounding: Literal["floor", "round"] = "floor"
     """How shares become counts: as in the paper, or as in its code."""
     others: Literal["pooled", "equal"] = "pooled"
@@ -179,7 +179,7 @@ class Refinement(base.Benchmark):
         *(("efr", "mean"), ("ukr", "final"), ("ukr-before", "final"), ("kg", "final"), ("kg-before", "final")),
     )
     options: ClassVar[type[base.Options]] = Options
-    full_scale: ClassVar[Settings] = {"episodes": 100, "size": 64}
+    full_scale: ClassVar[Settings] = {"episodes": 100, "queries_per_episode": 64}
     equivalent_settings: ClassVar[tuple[str, ...] | None] = ("lr", "epochs", "batch", "penalty_weight", "fisher_decay")
     example: ClassVar[Settings] = {
         "data": "digit-clusters",
@@ -223,7 +223,7 @@ class Refinement(base.Benchmark):
         if card.run.options.get("stream") is None:
             return super().is_full_scale(card)
         sizes = [sum(counts) for counts in card.protocol["composition"]]
-        return sizes == [cls.full_scale["size"]] * cls.full_scale["episodes"]
+        return sizes == [cls.full_scale["queries_per_episode"]] * cls.full_scale["episodes"]
 
     def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
         """Return the six metrics under the names of the chosen variants; EFR accounts for the label delay."""

@@ -19,7 +19,7 @@ from driftline.types import Samples
 if TYPE_CHECKING:
     from driftline.benchmarks.refinement.benchmark import Options
 
-STREAM_OPTIONS = ("episodes", "size", "alpha", "beta", "gamma", "rounding", "others", "repeats")
+STREAM_OPTIONS = ("episodes", "queries_per_episode", "alpha", "beta", "gamma", "rounding", "others", "repeats")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ def draw_queries(dataset: Dataset, options: Options, number: int, root: Seed) ->
         seed=root,
     )
     if options.role == "validation" and options.validation is not None:
-        divided = _with_validation_sets(divided, options.size, originals(dataset), root)
+        divided = _with_validation_sets(divided, options.queries_per_episode, originals(dataset), root)
     drawn = {name: getattr(options, name) for name in STREAM_OPTIONS}
     stream = queries(*getattr(divided, options.role), **drawn, number=number, seed=root.child(options.role))
     name = f"alpha={options.alpha:g}, beta={options.beta:g}, gamma={options.gamma:g}"
@@ -88,7 +88,12 @@ def read_queries(dataset: Dataset, options: Options, number: int, root: Seed) ->
     )
     sets = held_out_sets(upstream, clusters, upstream_set=options.upstream_set, held_out=options.held_out, seed=root)
     return Queries(
-        f"as in {order.name}", order.number, ordered_queries(dataset, order, options.size), train, split, *sets
+        f"as in {order.name}",
+        order.number,
+        ordered_queries(dataset, order, options.queries_per_episode),
+        train,
+        split,
+        *sets,
     )
 
 

@@ -48,7 +48,7 @@ PUBLISHED_IMAGES = {"cin-c": 750_000, "cin-3dcc": 600_000, "holdout": 750_000}
 class Options(base.Options):
     """The settings of a stream of corrupted images."""
 
-    cost_free: ClassVar[tuple[str, ...]] = ("difficulty", "target", "path", "first_order")
+    cost_free: ClassVar[tuple[str, ...]] = ("difficulty", "target", "path", "first_schedule_seed")
     pretrain_options: ClassVar[tuple[str, ...] | None] = ("upstream_updates", "upstream_lr", "upstream_batch")
 
     order: Literal["ccc", "cin-c", "cin-3dcc", "holdout", "gradual", "mixed", "shards", "given"] = "ccc"
@@ -79,7 +79,7 @@ class Options(base.Options):
     files: str | None = None
     """cin-3dcc: the folder of the published images, with a folder per corruption, severity and class; cin-c, holdout:
     read ImageNet-C's published images from such a folder, or CIFAR-10-C's arrays, instead of making them."""
-    speed: int = Field(default=1000, ge=1)
+    images_per_point: int = Field(default=1000, ge=1)
     """Images per point of the schedule."""
     images: int = Field(default=100_000, ge=2)
     """Number of images in the stream."""
@@ -92,7 +92,7 @@ class Options(base.Options):
     """The JPEG quality of the images; ImageNet-C's and CCC's files have 85."""
     frost: str | None = None
     """A folder with ImageNet-C's photographs of frost; without it frost is synthetic."""
-    first_order: int = 43
+    first_schedule_seed: int = 43
     """ccc: the seed of the order of corruptions for seed 0; seed 1 has the next, and so on."""
     upstream_updates: int = Field(default=3000, ge=0)
     """Number of updates of a network on clean images; 0 for a pretrained network."""
@@ -158,7 +158,7 @@ class TestTime(base.Benchmark):
     options: ClassVar[type[base.Options]] = Options
     interval_over: ClassVar[str] = "blocks of consecutive batches"
     time_unit: ClassVar[str] = "images seen"
-    averaged_over: ClassVar[str | None] = "speed"
+    averaged_over: ClassVar[str | None] = "images_per_point"
     full_scale: ClassVar[Settings] = {"batch": 64}
     equivalent_settings: ClassVar[tuple[str, ...] | None] = (
         *("lr", "momentum", "batch", "similarity_margin", "penalty_weight", "fisher_from", "fisher_images"),
@@ -170,7 +170,7 @@ class TestTime(base.Benchmark):
         "methods": ["frozen", "bn", {"name": "tent", "lr": 1e-3}],
         "options": {
             **{"order": "gradual", "corruptions": "gaussian_noise,contrast,defocus_blur,saturate"},
-            **{"images": 2304, "speed": 64, "upstream_updates": 600},
+            **{"images": 2304, "images_per_point": 64, "upstream_updates": 600},
         },
     }
     matrix_column: ClassVar[Settings] = {

@@ -40,7 +40,11 @@ def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream
             raise UserError("order=shards reads images from tar files: give their folder with --shards FOLDER")
         return shards(options.shards, options.batch, options.images, dataset.task.width), {}
     schedule, about = build_schedule(options, seed.value)
-    settings: JsonObject = {"n_images": options.images, "batch": options.batch, "speed": options.speed}
+    settings: JsonObject = {
+        "n_images": options.images,
+        "batch": options.batch,
+        "images_per_point": options.images_per_point,
+    }
     settings["seed"] = seed.child("test-time")
     if options.order == "cin-3dcc" or options.files is not None:
         classes = dataset.task.classes if isinstance(dataset.task, Classification) else ()
@@ -99,8 +103,10 @@ def _ccc_schedule(options: Options, seed: int) -> tuple[orders.Schedule, JsonObj
         return orders.Schedule(tuple(pairs)), {"difficulty": "not calibrated yet"}
     matrices = read_matrices(resolve(options.calibration))
     target = orders.TARGET_ACCURACIES[options.difficulty] if options.target is None else options.target
-    points = -(-options.images // options.speed)
-    schedule = orders.constant_difficulty(matrices, target, names, options.first_order + seed, points, options.path)
+    points = -(-options.images // options.images_per_point)
+    schedule = orders.constant_difficulty(
+        matrices, target, names, options.first_schedule_seed + seed, points, options.path
+    )
     about = {"difficulty": f"{target:g} percent for the calibrated model", "calibration": dict(matrices.metadata)}
     return schedule, about
 

@@ -69,9 +69,13 @@ def _severity_chart(frame: pd.DataFrame, x: alt.X, corruptions: list[str]) -> Ch
 def _severities(run: Run, points: int) -> Iterator[Row]:
     options = run.card.run.options
     schedule = orders.Schedule.from_card(run.card.protocol["schedule"])
-    images, speed = options["images"], options["speed"]
-    for number in range(min(points, -(-images // speed))):
-        point, start, end = schedule.point(number), number * speed, min((number + 1) * speed, images)
+    images, images_per_point = options["images"], options["images_per_point"]
+    for number in range(min(points, -(-images // images_per_point))):
+        point, start, end = (
+            schedule.point(number),
+            number * images_per_point,
+            min((number + 1) * images_per_point, images),
+        )
         for name, value in ((point.first, point.s1), (point.second, point.s2)):
             if name:
                 place = {"time": start, "until": end}
@@ -81,8 +85,11 @@ def _severities(run: Run, points: int) -> Iterator[Row]:
 def _frozen_accuracy(runs: list[Run], points: int) -> Iterator[Row]:
     for run in runs:
         options, answers = run.card.run.options, run.table("answers")
-        speed, whole = options["speed"], options["images"] // options["speed"]  # the last point may be incomplete
+        images_per_point, whole = (
+            options["images_per_point"],
+            options["images"] // options["images_per_point"],
+        )  # the last point may be incomplete
         found = answers[answers["group"] < min(points, whole)].groupby("group")["correct"].agg(["mean", "size"])
         for number, accuracy, n in zip(found.index, found["mean"], found["size"], strict=True):
-            place = {"time": int(number) * speed, "until": (int(number) + 1) * speed}
+            place = {"time": int(number) * images_per_point, "until": (int(number) + 1) * images_per_point}
             yield {"what": "accuracy", "name": "frozen", **place, "value": float(accuracy), "n": int(n)}

@@ -40,7 +40,7 @@ class OpenWorld:
     dataset: Dataset
     number: int
     role: Role
-    law: ClassSizeLaw | None
+    class_size_law: ClassSizeLaw | None
     """None if the order is given."""
     order: str
     block: int
@@ -123,7 +123,7 @@ def open_world(
     dataset: Dataset,
     classes: int,
     pretrain: int,
-    law: ClassSizeLaw | str,
+    class_size_law: ClassSizeLaw | str,
     *,
     upstream_classes: int | None = None,
     upstream_share: float = 0.5,
@@ -141,12 +141,12 @@ def open_world(
 
     It has `classes` classes. The upstream model has seen `pretrain` of them, with other samples: it is trained on
     `upstream_classes` classes, by default as many as `pretrain`, and on the share `upstream_share` of each, or
-    on `upstream_each` samples of each. A class with too few samples for that is not upstream. The law says how many
-    samples a class has, for example 25000/(25+r); see `ClassSizeLaw.parse`. Orders: see `arrival_order`. With
+    on `upstream_each` samples of each. A class with too few samples for that is not upstream. `class_size_law`: how
+    many samples a class has, for example 25000/(25+r); see `ClassSizeLaw.parse`. Orders: see `arrival_order`. With
     `disjoint` no class is novel in two sequences to test on, or it is refused. `split` decides what is upstream and
     which classes are where; `seed` decides ranks, samples and their order.
     """
-    law = law if isinstance(law, ClassSizeLaw) else ClassSizeLaw.parse(law)
+    class_size_law = class_size_law if isinstance(class_size_law, ClassSizeLaw) else ClassSizeLaw.parse(class_size_law)
     upstream_size = UpstreamSize(
         pretrain if upstream_classes is None else upstream_classes, upstream_share, upstream_each
     )
@@ -161,10 +161,10 @@ def open_world(
         dataset,
         number,
         "test" if testing else "validation",
-        law,
+        class_size_law,
         order,
         block,
-        _rows(division, np.concatenate([old, novel]), law, order, seed.child("sequence", number)),
+        _rows(division, np.concatenate([old, novel]), class_size_law, order, seed.child("sequence", number)),
         np.sort(np.concatenate(division.upstream_rows)),
         *(tuple(np.sort(listed).tolist()) for listed in (division.upstream, old, novel)),
     )

@@ -38,7 +38,9 @@ class OrderedImages(CorruptionStream):
     @cached_property
     def protocol(self) -> JsonObject:
         """The description of the stream on the card."""
-        drawn = {name: value for name, value in super().protocol.items() if name not in ("speed", "schedule")}
+        drawn = {
+            name: value for name, value in super().protocol.items() if name not in ("images_per_point", "schedule")
+        }
         found, counts = np.unique(self.numbers, return_counts=True)
         points = [str(self.schedule.point(number)) for number in found.tolist()]
         return {

@@ -40,7 +40,7 @@ LabelledFiles = list[tuple[str, int]]
 
 @dataclass(frozen=True, eq=False)
 class ImageFiles:
-    """Steps of `batch` images, `n_images` in all, `speed` of each corruption, one corruption after another.
+    """Steps of `batch` images, `n_images` in all, `images_per_point` of each corruption, one corruption after another.
 
     Within a corruption no file comes twice before all have come once. A sample's id is its position in the stream, its
     group the number of its point: `schedule.point(group)`.
@@ -51,7 +51,7 @@ class ImageFiles:
     schedule: Schedule
     n_images: int
     batch: int
-    speed: int
+    images_per_point: int
     seed: Seed
     _draws: Callable[[int], np.ndarray] = field(init=False, repr=False)
 
@@ -64,9 +64,9 @@ class ImageFiles:
     def __getitem__(self, index: int) -> Step:
         index = range(len(self))[index]
         positions = np.arange(index * self.batch, min((index + 1) * self.batch, self.n_images))
-        points = positions // self.speed
+        points = positions // self.images_per_point
         parts = [
-            self._of(point)[self._draws(point)[positions[points == point] % self.speed]]
+            self._of(point)[self._draws(point)[positions[points == point] % self.images_per_point]]
             for point in np.unique(points).tolist()
         ]
         x, y = np.concatenate([part.x[:] for part in parts]), np.concatenate([part.y for part in parts])
@@ -76,7 +76,7 @@ class ImageFiles:
         return self.images[point % len(self.images)]
 
     def _drawn(self, point: int) -> np.ndarray:
-        return sample_rows(len(self._of(point)), self.speed, self.seed.child("images", point))
+        return sample_rows(len(self._of(point)), self.images_per_point, self.seed.child("images", point))
 
     @cached_property
     def protocol(self) -> JsonObject:
@@ -84,7 +84,7 @@ class ImageFiles:
         return {
             "images": self.n_images,
             "batch": self.batch,
-            "speed": self.speed,
+            "images_per_point": self.images_per_point,
             "source_images": [len(of) for of in self.images],
             "crop": "as published; the center of 224 pixels of larger images",
             "schedule": self.schedule.to_card(),
@@ -98,7 +98,7 @@ def image_files(
     *,
     n_images: int,
     batch: int = 64,
-    speed: int = 1000,
+    images_per_point: int = 1000,
     seed: Seed = Seed(0),
 ) -> ImageFiles:
     """Return a stream of published images, in the order of the schedule; `classes` names the class folders."""
@@ -111,7 +111,7 @@ def image_files(
         listed = [_list_files(base, point, index) for point in schedule.points]
         shape = _read(base / listed[0][0][0]).shape
         images = [_unread(base, files, shape) for files in listed]
-    return ImageFiles(tuple(images), schedule, n_images, batch, speed, seed)
+    return ImageFiles(tuple(images), schedule, n_images, batch, images_per_point, seed)
 
 
 def _unread(base: Path, listed: LabelledFiles, shape: tuple[int, ...]) -> Samples:

@@ -2,7 +2,7 @@
 
 Each image of the stream has a position. The position and the stream's seed decide which source image it is, how it is
 cropped and what its noise looks like, so that a step can be made anywhere, at any time and by any number of workers.
-A point of the schedule lasts for `speed` images; a batch may begin in one point and end in the next.
+A point of the schedule lasts for `images_per_point` images; a batch may begin in one point and end in the next.
 
 The released generator of CCC takes source images from a list that depends on the file system, and its pixels depend on
 the number of processes. Schedules are the same here; source images, crops and noise are drawn from named seeds.
@@ -46,7 +46,7 @@ class CorruptionStream:
     schedule: Schedule
     n_images: int
     batch: int
-    speed: int
+    images_per_point: int
     seed: Seed
     corrupt: Corrupt
     crop: Crop
@@ -75,21 +75,21 @@ class CorruptionStream:
     def points(self, positions: np.ndarray) -> np.ndarray:
         """Return the number of the point that each position is in."""
         if not self.schedule.mixed:
-            return np.asarray(positions // self.speed)
+            return np.asarray(positions // self.images_per_point)
         draws = image_keys(self.seed.child("mixed"), positions) % np.uint64(len(self.schedule.points))
         return draws.astype(np.int64)
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """Return the source image of each position; within a point none repeats before all have occurred."""
         rows = np.empty(len(positions), np.int64)
-        spans = positions // self.speed
+        spans = positions // self.images_per_point
         for span in np.unique(spans):
             here = spans == span
-            rows[here] = self._draws(int(span))[positions[here] % self.speed]
+            rows[here] = self._draws(int(span))[positions[here] % self.images_per_point]
         return rows
 
     def _drawn(self, span: int) -> np.ndarray:
-        return sample_rows(len(self.source), self.speed, self.seed.child("images", span))
+        return sample_rows(len(self.source), self.images_per_point, self.seed.child("images", span))
 
     def _images(self, positions: np.ndarray, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
         noise, crops = (image_keys(self.seed.child(name), positions) for name in ("noise", "crops"))
@@ -111,7 +111,7 @@ class CorruptionStream:
         return {
             "images": self.n_images,
             "batch": self.batch,
-            "speed": self.speed,
+            "images_per_point": self.images_per_point,
             "source_images": len(self.source),
             "crop": self.crop_name,
             "compressed_at_last": f"JPEG of quality {self.jpeg}" if self.jpeg else "no",
@@ -126,14 +126,14 @@ def corruption_stream(
     *,
     n_images: int,
     batch: int = 64,
-    speed: int = 1000,
+    images_per_point: int = 1000,
     seed: Seed = Seed(0),
     crop: bool | None = None,
     jpeg: int | None = None,
     frost: Path | str | None = None,
     corrupt: Corrupt | None = None,
 ) -> CorruptionStream:
-    """Return a stream of `n_images` images, drawn from `source` and corrupted by `schedule`, `speed` images per point.
+    """Return a stream of `n_images` images, drawn from `source` and corrupted by `schedule`.
 
     `crop`: whether each image is flipped at random, a random part of it resized to its full size (to 224 pixels if it
     is larger), as in CCC, from the file at its own size if there is one; if not given, only images of 64 pixels or more
@@ -143,7 +143,7 @@ def corruption_stream(
     """
     shape = tuple(getattr(source.x, "shape", ()))
     _check_images(source, shape)
-    _check_numbers(n_images, batch, speed, jpeg)
+    _check_numbers(n_images, batch, images_per_point, jpeg)
     if crop is None:
         crop = min(shape[1:3]) >= 64
     cut, crop_name = _random_crops(shape) if crop else _center_crops(shape)
@@ -152,7 +152,7 @@ def corruption_stream(
         schedule=schedule,
         n_images=n_images,
         batch=batch,
-        speed=speed,
+        images_per_point=images_per_point,
         seed=seed,
         corrupt=corrupt or builtin_corruptions(frost),
         crop=cut,
@@ -167,8 +167,8 @@ def _check_images(source: Samples, shape: tuple[int, ...]) -> None:
         raise UserError(f"corruptions are made for color images in bytes; these inputs have the shape {shape[1:]}")
 
 
-def _check_numbers(n_images: int, batch: int, speed: int, jpeg: int | None) -> None:
-    for name, value in (("images", n_images), ("batch", batch), ("speed", speed)):
+def _check_numbers(n_images: int, batch: int, images_per_point: int, jpeg: int | None) -> None:
+    for name, value in (("images", n_images), ("batch", batch), ("images_per_point", images_per_point)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise UserError(f"{name}={value!r}: give a whole number from 1")
     if jpeg is not None and not 1 <= jpeg <= 100:
@@ -201,10 +201,10 @@ def _center_crops(shape: tuple[int, ...]) -> tuple[Crop, str]:
     return lambda images, keys: cropping.center_crops(np.asarray(images)), name
 
 
-def sample_rows(n: int, speed: int, seed: Seed) -> np.ndarray:
-    """Return `speed` of n rows in random order; none repeats before all have occurred."""
-    rounds = [seed.child(k).numpy().permutation(n) for k in range(-(-speed // n))]
-    return np.concatenate(rounds)[:speed]
+def sample_rows(n: int, images_per_point: int, seed: Seed) -> np.ndarray:
+    """Return `images_per_point` of n rows in random order; none repeats before all have occurred."""
+    rounds = [seed.child(k).numpy().permutation(n) for k in range(-(-images_per_point // n))]
+    return np.concatenate(rounds)[:images_per_point]
 
 
 def image_keys(seed: Seed, positions: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ def write_shards(stream: CorruptionStream, folder: Path, per_shard: int = PER_SH
     Shards that are there already are left alone, so that writing goes on where it stopped. A `format` of png keeps
     every pixel. Numbers of images go to index.json beside the shards.
     """
-    size = -(-per_shard // stream.speed) * stream.speed
+    size = -(-per_shard // stream.images_per_point) * stream.images_per_point
     index, key = folder / webdataset.INDEX, _key(stream, size, format)
     done = _finished_shards(index, key)
     paths = []

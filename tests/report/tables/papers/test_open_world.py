@@ -86,7 +86,7 @@ def test_table_1_of_other_networks(tmp_path: Path) -> None:
     theirs = [opened(tmp_path / "c", "ncm(pretraining=moco)", 0, shares(), data="imagenet-22k")]
     grid, _ = paper_tables(Record(theirs), "open-world/table-1")
     assert numbers(grid)["ncm(pretraining=moco) in NED Table 1 (full scale)"][-1] == 0.229
-    theirs[0].card.run.options.update(classes=1000, pretrain=250, law="25000/(25+r)")
+    theirs[0].card.run.options.update(classes=1000, pretrain=250, class_size_law="25000/(25+r)")
     grid, _ = paper_tables(Record(theirs), "open-world/table-1")
     assert numbers(grid)["ncm(pretraining=moco) in NED Table 1"][-1] == 0.229
 

@@ -77,7 +77,7 @@ def test_offline_rows_and_full_scale_say_so(tmp_path: Path) -> None:
     (grid,) = paper_tables(record, "refinement/table-1")
     assert "selected by KG" in grid.notes[-1]
     for run in record.runs:
-        run.card.run.options.update(episodes=100, size=64)
+        run.card.run.options.update(episodes=100, queries_per_episode=64)
     (grid,) = paper_tables(record, "refinement/table-1")
     assert [line.title for line in grid.rows] == ["offline", "offline in CMR Table 1"]
     printed = dict(zip(heads(grid), grid.rows[1].cells, strict=True))

@@ -54,10 +54,10 @@ def test_table_1_in_markdown(tmp_path: Path) -> None:
 
 def test_table_1_over_speeds_and_its_marks(tmp_path: Path) -> None:
     found = []
-    for speed, more in ((1000, 0.0), (2000, 0.1)):
+    for images_per_point, more in ((1000, 0.0), (2000, 0.1)):
         values = {"frozen": [0.40, 0.42, 0.38], "eta": [0.30, 0.35, 0.34], "rdumb": [0.50, 0.55, 0.51]}
         values = {label: [value + more for value in row] for label, row in values.items()}
-        found += runs(tmp_path, values, options={"speed": speed, "difficulty": "easy"})
+        found += runs(tmp_path, values, options={"images_per_point": images_per_point, "difficulty": "easy"})
     (grid,) = paper_tables(Record(found), "test-time/table-1")
     ours = {line.name: line.cells[0] for line in grid.rows if not line.source}
     assert {name: round(entry.estimate.value, 6) for name, entry in ours.items() if entry} == {
@@ -156,7 +156,7 @@ def test_table_6(tmp_path: Path) -> None:
     found = [
         adapted(tmp_path, "bn", 0, [0.5], schedule=long, options={"difficulty": "easy"}),
         adapted(tmp_path, "tent", 0, [0.5], schedule=long, options={"difficulty": "easy"}),
-        adapted(tmp_path, "bn", 0, [0.5], schedule=short, options={"difficulty": "easy", "speed": 5000}),
+        adapted(tmp_path, "bn", 0, [0.5], schedule=short, options={"difficulty": "easy", "images_per_point": 5000}),
         adapted(tmp_path, "bn", 1, [0.5], schedule=short, options={"difficulty": "easy"}),
     ]
     (grid,) = paper_tables(Record(found), "test-time/table-6")

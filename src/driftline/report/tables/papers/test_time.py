@@ -40,7 +40,7 @@ DATA, MODEL = "imagenet-val", "resnet50"  # of the published numbers
 METHODS = ("frozen", "bn", "tent", "rpl", "slr", "cpl", "cotta", "eata", "eta", "rdumb")
 STREAMS = ("cin-c", "cin-3dcc", "ccc easy", "ccc medium", "ccc hard")
 STREAM_OPTIONS = (
-    *("order", "calibration", "difficulty", "target", "corruptions", "severity", "images", "speed"),
+    *("order", "calibration", "difficulty", "target", "corruptions", "severity", "images", "images_per_point"),
     *("files", "crop", "jpeg", "frost"),
 )
 IGNORED = tuple(f"{BENCHMARK}.{name}" for name in STREAM_OPTIONS)
