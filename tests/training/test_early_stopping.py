@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-import torch
 from torch import nn
 
-from driftline.seeds import Seed
-from driftline.training.early_stopping import FitCurve, fit_with_early_stopping, infinite_batches, shuffled_batches
+from driftline.training.early_stopping import FitCurve, fit_with_early_stopping
 
 
 def follow(scores: list[float], **settings: Any) -> tuple[FitCurve, int]:
@@ -51,22 +48,3 @@ def test_the_first_of_equal_epochs_is_kept() -> None:
     assert found.epoch == 1
     assert found.weights["weight"].item() == 1
     assert found.curve[:4] == [0.1, 0.6, 0.2, 0.6]
-
-
-def test_an_epoch_is_every_row_once() -> None:
-    parts = shuffled_batches(250, 100, Seed(1))
-    assert [len(part) for part in parts] == [100, 100, 50]
-    assert torch.cat(parts).sort().values.tolist() == list(range(250))
-    assert torch.cat(parts).tolist() != list(range(250))
-
-
-@pytest.mark.parametrize(("rows", "sizes"), [(201, [100, 101]), (1, [2]), (101, [101])])
-def test_no_batch_has_a_single_row(rows: int, sizes: list[int]) -> None:
-    assert [len(part) for part in shuffled_batches(rows, 100, Seed(1))] == sizes
-
-
-def test_batches_without_end_pass_over_all_rows_again_in_another_order() -> None:
-    batches = infinite_batches(4, 2, Seed(3))
-    passes = [torch.cat([next(batches), next(batches)]) for _ in range(6)]
-    assert all(sorted(one.tolist()) == [0, 1, 2, 3] for one in passes)
-    assert len({tuple(one.tolist()) for one in passes}) > 1

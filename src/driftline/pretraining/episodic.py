@@ -27,8 +27,8 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training import profiling
 from driftline.training.augmentations import augmented
+from driftline.training.batches import iterations
 from driftline.training.cached_features import classifier_layer, features_with_frozen_head
 from driftline.training.few_shot import Episode, classes_with_at_least, cosine_logits, episodes, squared_distance_logits
 from driftline.training.fit import optimizer_step, training_tensors
@@ -57,7 +57,7 @@ class EpisodicTraining(SupervisedLearner):
         rates = [group["lr"] for group in self.optim.param_groups]
         with training(self.model, seed.child("noise")):
             drawn = episodes(samples, way, self.shot, self.query, n, seed)
-            for k in profiling.sample(range(n)):
+            for k in iterations(n):
                 episode = next(drawn)
                 for group, rate in zip(self.optim.param_groups, rates, strict=True):
                     group["lr"] = rate * halving_lr_factor(k, n)

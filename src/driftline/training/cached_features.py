@@ -11,7 +11,7 @@ from torch.nn.functional import linear, pad
 from driftline.errors import UserError
 from driftline.forward_pass import as_written
 from driftline.models.preprocessing import to_float_batch
-from driftline.training import profiling
+from driftline.training.batches import map_batches
 from driftline.training.features import forward_with_features, linear_layers, own_features
 from driftline.training.mac_counter import count_macs
 from driftline.training.modes import evaluating
@@ -53,12 +53,8 @@ def features_with_frozen_head(model: nn.Module, x: Tensor) -> Tensor:
 def extract_features(model: nn.Module, x: Inputs, batch: int = 128) -> Tensor:
     """Return the features of samples, in evaluation mode; the network does not change."""
     inputs = torch_model(model).encode(x)
-    starts = range(0, max(len(inputs), 1), batch)
     with evaluating(model), torch.no_grad():
-        parts = [
-            forward_with_features(model, to_float_batch(inputs[i : i + batch]))[1] for i in profiling.sample(starts)
-        ]
-    return profiling.fill_rows(torch.cat(parts), len(inputs))
+        return map_batches(lambda rows: forward_with_features(model, to_float_batch(rows))[1], inputs, batch)
 
 
 def extract_features_fixed_batch(model: nn.Module, inputs: Tensor) -> list[Tensor]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from driftline.seeds import Seed
-from driftline.training import profiling
+from driftline.training.batches import iterations
 from driftline.training.mac_counter import is_spent
 from driftline.types import State
 
@@ -47,7 +45,7 @@ def fit_with_early_stopping(
     first = score()
     found = FitCurve(first, _weights(network), 0, [first])
     idle = 0
-    for epoch in profiling.sample(range(1, epochs + 1)):
+    for epoch in (number + 1 for number in iterations(epochs)):
         to_beat = found.curve[-1] if stopping == "previous" else found.score
         train(epoch)
         reached = score()
@@ -64,24 +62,3 @@ def fit_with_early_stopping(
 
 def _weights(network: nn.Module) -> State:
     return copy.deepcopy(dict(network.state_dict()))
-
-
-def shuffled_batches(rows: int, batch: int, seed: Seed) -> list[Tensor]:
-    """Return all rows in random order, in batches. A row left over joins the last batch; one row alone is doubled.
-
-    Batch norm cannot normalize a single sample.
-    """
-    if rows == 1:
-        return [torch.zeros(2, dtype=torch.long)]
-    parts = list(torch.randperm(rows, generator=seed.torch()).split(batch))
-    if len(parts) > 1 and len(parts[-1]) == 1:
-        parts[-2:] = [torch.cat(parts[-2:])]
-    return parts
-
-
-def infinite_batches(rows: int, batch: int, seed: Seed) -> Iterator[Tensor]:
-    """Yield batches without end; each pass over all rows has a new random order."""
-    passed = 0
-    while True:
-        yield from shuffled_batches(rows, batch, seed.child(passed))
-        passed += 1

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from driftline.models.preprocessing import Standardize, to_float_batch
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training import profiling
 from driftline.training.augmentations import augmented
-from driftline.training.early_stopping import shuffled_batches
+from driftline.training.batches import iterations, shuffled_batches
 from driftline.training.loss_scaling import scaled, unscale_gradients
 from driftline.training.mac_counter import is_spent
 from driftline.training.modes import training
@@ -50,9 +49,10 @@ def fit(
         inputs = to_float_batch(inputs)  # each sample once, not once for every batch it is drawn into
     rows = torch.randint(len(targets), (updates, batch), generator=seed.child("batches").torch())
     with training(model, seed.child("noise")):
-        for chosen in profiling.sample(rows.unbind()):
+        for number in iterations(updates):
             if is_spent(model):
                 break
+            chosen = rows[number]
             update(to_float_batch(inputs[chosen]), targets[chosen])
 
 
@@ -82,10 +82,10 @@ def train_epochs(
         inputs = to_float_batch(inputs)  # each sample once, not once per epoch
     made = 0
     with training(model, seed.child("noise")):
-        for epoch in profiling.sample(range(epochs)):
+        for epoch in iterations(epochs):
             if hasattr(task, "sample_answers"):
                 targets = torch_model(model).targets(task.sample_answers(y, seed.child("answers", epoch).numpy()))
-            for rows in profiling.sample(shuffled_batches(len(inputs), batch, seed.child("order", epoch))):
+            for rows in shuffled_batches(len(inputs), batch, seed.child("order", epoch)):
                 if (max_updates and made == max_updates) or is_spent(model):
                     return
                 update(to_float_batch(inputs[rows]), targets[rows])

@@ -30,7 +30,7 @@ from driftline.models.block_networks.joint import (
 from driftline.models.block_networks.low_rank import LowRankAdapter, adapted_weights
 from driftline.models.preprocessing import to_float_batch
 from driftline.seeds import Seed
-from driftline.training.early_stopping import shuffled_batches
+from driftline.training.batches import shuffled_batches
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, Network

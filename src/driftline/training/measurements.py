@@ -14,7 +14,7 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training import profiling
+from driftline.training.batches import iterations
 from driftline.training.modes import evaluating
 from driftline.training.regularization import fisher, flatten, gradient, trainable_parameters
 from driftline.training.step_data import StepData
@@ -145,6 +145,7 @@ def _batch_gradients(network: nn.Module, task: Task, data: StepData, batch: int)
     """Yield the gradient of the mean loss of each mini-batch, in evaluation mode."""
     inputs, targets = torch_model(network).encode(data.train_x), to_device(torch.as_tensor(task.targets(data.train_y)))
     with evaluating(network), torch.enable_grad():
-        for rows in profiling.sample(torch.arange(len(targets)).split(batch)):
+        batches = torch.arange(len(targets)).split(batch)
+        for rows in (batches[number] for number in iterations(len(batches))):
             loss = task.loss(network(to_float_batch(inputs[rows])), targets[rows]).mean()
             yield gradient(loss, trainable_parameters(network)), len(rows)

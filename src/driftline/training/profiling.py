@@ -1,12 +1,12 @@
 """A hook for profilers: long loops offer their items, so that a profiler can run a sample of them.
 
-A loop over items of about equal cost is written `for batch in profiling.sample(batches)`. Without a profiler this is
-the loop itself. A profiler (`engine.costs.profiler`) runs some items and counts the skipped ones as their neighbors.
-The result of a sampled loop is used for nothing else. A loop without the hook is profiled in full.
+The iterators of `training.batches` offer their items with `sample`; without a profiler these are all items. A profiler
+(`engine.costs.profiler`) runs some items and counts the skipped ones as their neighbors. The result of a sampled
+loop is used for nothing else. A loop over other iterators is profiled in full.
 
-Streams are sampled from outside, by the indices that `loop.run` takes. Training loops need the hook: a stage with one
-long fit has no other place at which a part of it can run, and the cost of a shorter fit with other settings is not that
-of a part (early stopping, annealing and growing buffers depend on how far training is).
+Streams are sampled from outside, by the indices that `loop.run` takes. Training is sampled inside: a stage with one
+long fit has no other place at which a part of it can run, and the cost of a shorter fit with other settings is not
+that of a part (early stopping, annealing and growing buffers depend on how far training is).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Task
-from driftline.training import profiling
+from driftline.training.batches import iterations
 from driftline.training.loss_scaling import loss_scale, scaled
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
@@ -199,7 +199,8 @@ def fisher(
         rows = torch.randperm(len(rows), generator=random)[:examples]
     total = torch.zeros(sum(weight.numel() for weight in weights), device=weights[0].device)
     with evaluating(model), torch.enable_grad():
-        for row in profiling.sample(rows.split(1)):
+        for number in iterations(len(rows)):
+            row = rows[number : number + 1]
             outputs = adapter.training_outputs(to_float_batch(inputs[row]), targets[row])
             label = _label(outputs.detach(), targets[row], labels, random)
             grad = gradient(task.loss(outputs, label).sum(), weights)

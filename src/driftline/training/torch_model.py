@@ -17,7 +17,7 @@ from driftline.device import micro_batch, to_device, to_numpy
 from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch, to_tensor
 from driftline.models.weights import LoadedWeights
-from driftline.training import profiling
+from driftline.training.batches import map_batches
 from driftline.training.features import forward_with_features
 from driftline.training.mac_counter import MacCounter
 from driftline.training.modes import evaluating
@@ -79,9 +79,7 @@ class TorchModel:
         """Return raw outputs in evaluation mode; the network is left as it was."""
         inputs = self.encode(x)
         with evaluating(self.module), torch.no_grad():
-            starts = profiling.sample(range(0, max(len(inputs), 1), batch))
-            parts = [self.module(to_float_batch(inputs[i : i + batch])) for i in starts]
-        return to_numpy(profiling.fill_rows(torch.cat(parts), len(inputs)))
+            return to_numpy(map_batches(lambda rows: self.module(to_float_batch(rows)), inputs, batch))
 
     def features(self, x: Inputs) -> np.ndarray:
         with evaluating(self.module), torch.no_grad():

@@ -24,8 +24,8 @@ from driftline.seeds import Seed
 from driftline.tasks import Regression
 from driftline.testing import check_learner, digest
 from driftline.testing.fixtures import small_network
+from driftline.training.batches import shuffled_batches
 from driftline.training.cached_features import extract_features
-from driftline.training.early_stopping import shuffled_batches
 from driftline.training.freezing import last_layers
 from driftline.types import Answers, Reveal, Samples, Step
 

@@ -18,7 +18,7 @@ from driftline.models.block_networks.joint import JointNetwork
 from driftline.models.preprocessing import build_seeded
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.training.early_stopping import infinite_batches
+from driftline.training.batches import infinite_batches
 from driftline.training.mac_counter import MacCounter
 from driftline.training.measurements import layer_scores, merge_penalties, reference_fisher
 from driftline.training.objectives import (

@@ -29,10 +29,9 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.reveal import LabelFeed
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Task
-from driftline.training import profiling
 from driftline.training.augmentations import augmented
+from driftline.training.batches import iterations, shuffled_batches
 from driftline.training.cached_features import classifier_layer
-from driftline.training.early_stopping import shuffled_batches
 from driftline.training.fit import descend_on, training_tensors
 from driftline.training.freezing import eval_frozen
 from driftline.training.mac_counter import is_spent
@@ -109,7 +108,7 @@ class OnlineLearner(Learner):
     def train_on_buffer(self) -> None:
         """Train on the stored samples."""
         inputs, targets = training_tensors(self.model, self.buffer.x, self.buffer.y)
-        for epoch in profiling.sample(range(self.epochs)):
+        for epoch in iterations(self.epochs):
             self.train_epoch(inputs, targets, self.seed.child("lesson", self.training_rounds, epoch))
 
     def train_epoch(self, inputs: Tensor, targets: Tensor, seed: Seed) -> None:
@@ -117,7 +116,7 @@ class OnlineLearner(Learner):
         inputs = augmented(inputs, self.augment, seed)
         with training(self.model, seed.child("noise")):
             eval_frozen(self.model)
-            for rows in profiling.sample(shuffled_batches(len(targets), self.batch, seed.child("order"))):
+            for rows in shuffled_batches(len(targets), self.batch, seed.child("order")):
                 if is_spent(self.model):
                     return
                 x, y = to_float_batch(inputs[rows]), targets[rows]

@@ -28,14 +28,13 @@ from driftline.registry import register
 from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training import profiling
+from driftline.training.batches import iterations, shuffled_batches
 from driftline.training.cached_features import (
     classifier_layer,
     extract_features_fixed_batch,
     macs_per_sample,
     padded_linear,
 )
-from driftline.training.early_stopping import shuffled_batches
 from driftline.training.fit import optimizer_step
 from driftline.training.freezing import freeze_except, last_layers
 from driftline.training.mac_counter import mac_counter_of
@@ -109,13 +108,13 @@ class FineTuneLastLayers(OnlineLearner):
         if not self._caches_features:
             return super().train_on_buffer()
         features, targets = to_device(torch.from_numpy(self.buffer.x)), to_device(torch.from_numpy(self.buffer.y))
-        for epoch in profiling.sample(range(self.epochs)):
+        for epoch in iterations(self.epochs):
             self.train_head_epoch(features, targets, self.seed.child("lesson", self.training_rounds, epoch))
 
     def train_head_epoch(self, features: torch.Tensor, targets: torch.Tensor, seed: Seed) -> None:
         """Train the last layer for one epoch."""
         head, meter = classifier_layer(self.model), mac_counter_of(self.model)
-        for rows in profiling.sample(shuffled_batches(len(targets), self.batch, seed.child("order"))):
+        for rows in shuffled_batches(len(targets), self.batch, seed.child("order")):
             if meter.is_spent:
                 return
             optimizer_step(self.optim, self.loss(head(features[rows]), targets[rows]))

@@ -35,7 +35,7 @@ from driftline.learners.prototypes.class_vectors import ClassVectors
 from driftline.learners.settings import BelowOne, Count, CountOrZero, NonNegative, OptimizerName
 from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.tasks import Task
-from driftline.training import profiling
+from driftline.training.batches import iterations
 from driftline.training.cached_features import extract_features_fixed_batch, macs_per_sample
 from driftline.training.features import feature_width
 from driftline.training.fit import optimizer_step
@@ -200,9 +200,10 @@ class PrototypeLearner(Learner):
     def train_on_buffer(self) -> None:
         """Train for some epochs over all stored samples."""
         x, y = to_device(torch.from_numpy(self.buffer.x)), to_device(torch.from_numpy(self.buffer.y).long())
-        for epoch in profiling.sample(range(self.epochs)):
+        for epoch in iterations(self.epochs):
             draws = self.seed.child("lesson", self.training_rounds, epoch).torch()
-            for rows in profiling.sample(torch.randperm(len(y), generator=draws).split(self.batch)):
+            batches = torch.randperm(len(y), generator=draws).split(self.batch)
+            for rows in (batches[number] for number in iterations(len(batches))):
                 logits = self.training_logits(x[rows])
                 optimizer_step(self.optim, known_class_loss(logits, y[rows], self.known_classes))
         passes, head = self.epochs * len(y), self.sums.size

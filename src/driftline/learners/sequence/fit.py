@@ -16,9 +16,9 @@ from driftline.models.block_networks.base import decayed_parameters
 from driftline.models.preprocessing import to_float_batch
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training import profiling
 from driftline.training.augmentations import random_flip_rotate_translate
-from driftline.training.early_stopping import fit_with_early_stopping, infinite_batches, shuffled_batches
+from driftline.training.batches import count_batches, infinite_batches, iterations, shuffled_batches
+from driftline.training.early_stopping import fit_with_early_stopping
 from driftline.training.fit import fit_input_scaling, optimizer_step
 from driftline.training.mac_counter import is_spent
 from driftline.training.modes import training
@@ -105,11 +105,10 @@ class FitRun:
         x, y = concat_rows(list(self.inputs.values())), torch.cat(list(self.targets.values()))
         weights = self.fit_spec.objective.sample_weights([len(part) for part in self.targets.values()])
         batch = self.selection.batch
-        self.updates_per_epoch = len(shuffled_batches(len(y), batch, self.seed))
+        self.updates_per_epoch = count_batches(len(y), batch)
 
         def epoch(number: int) -> Iterator[list[Group]]:
-            batches = shuffled_batches(len(y), batch, self.seed.child("epoch", number))
-            for rows in profiling.sample(batches[: self.updates_in(number)]):
+            for rows in shuffled_batches(len(y), batch, self.seed.child("epoch", number), self.updates_in(number)):
                 outputs = self.network(self.augmented(to_float_batch(x[rows])))
                 yield [Group(outputs, y[rows], None if weights is None else weights[rows])]
 
@@ -119,10 +118,10 @@ class FitRun:
         """Return epochs of mini-batches with one group per step, each passed alone: batch norm must not mix them."""
         sizes, batch = {t: len(y) for t, y in self.targets.items()}, self.selection.batch
         streams = {t: infinite_batches(n, batch, self.seed.child("lesson", t)) for t, n in sizes.items()}
-        self.updates_per_epoch = max(len(shuffled_batches(n, batch, self.seed)) for n in sizes.values())
+        self.updates_per_epoch = max(count_batches(n, batch) for n in sizes.values())
 
         def epoch(number: int) -> Iterator[list[Group]]:
-            for _ in profiling.sample(range(self.updates_in(number))):
+            for _ in iterations(self.updates_in(number)):
                 yield [self._group(t, next(rows), step) for step, (t, rows) in enumerate(streams.items())]
 
         return epoch
