@@ -16,21 +16,7 @@ from driftline.metrics.temporal import (
     worst_future,
 )
 
-nan = np.nan
-WORKED = np.array([[0.80, 0.72, 0.45, 0.60], [nan, 0.75, 0.66, 0.63], [nan, nan, 0.60, 0.80], [nan, nan, nan, 0.70]])
-CLIPPINGS = ("ratio", "none", "elementwise", "transfer", "raw-transfer")
-ALL = {
-    "ttr": transfer_ratio,
-    "sh": lambda A: stability_horizon(A, 0.8),
-    "sh-skip": lambda A: stability_horizon(A, 0.8, gaps="skip"),
-    "dh": lambda A: drift_horizon(A, 0.04, 0.15, 2),
-    "dh-partial": lambda A: drift_horizon(A, 0.04, 0.15, 2, partial=True),
-    "tas": adaptation_score,
-    "tas-partial": lambda A: adaptation_score(A, 2, "transfer", partial=True),
-    "id": in_distribution,
-    "ood": out_of_distribution,
-    "worst": worst_future,
-}
+from .accuracy_matrices import ALL, CLIPPINGS, WORKED, nan
 
 
 def test_worked_transfer_ratio():

@@ -18,20 +18,7 @@ from driftline.metrics.temporal import (
     worst_future,
 )
 
-nan = np.nan
-CLIPPINGS = ("ratio", "none", "elementwise", "transfer", "raw-transfer")
-ALL = {
-    "ttr": transfer_ratio,
-    "sh": lambda A: stability_horizon(A, 0.8),
-    "sh-skip": lambda A: stability_horizon(A, 0.8, gaps="skip"),
-    "dh": lambda A: drift_horizon(A, 0.04, 0.15, 2),
-    "dh-partial": lambda A: drift_horizon(A, 0.04, 0.15, 2, partial=True),
-    "tas": adaptation_score,
-    "tas-partial": lambda A: adaptation_score(A, 2, "transfer", partial=True),
-    "id": in_distribution,
-    "ood": out_of_distribution,
-    "worst": worst_future,
-}
+from .accuracy_matrices import ALL, CLIPPINGS, nan
 
 
 @st.composite

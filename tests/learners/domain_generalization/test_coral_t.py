@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,53 +9,18 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from driftline.errors import UserError
-from driftline.learners.base import Learner
 from driftline.learners.domain_generalization.coral_t import CoralT
-from driftline.learners.domain_generalization.windows import GroupedBatch, draw_grouped, sliding_windows
+from driftline.learners.domain_generalization.windows import GroupedBatch
 from driftline.models.mlp import linear
 from driftline.seeds import Seed
-from driftline.testing import check_learner, digest
-from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
+from driftline.testing import check_learner
+from driftline.testing.fixtures import SHAPE
 from driftline.training.mac_counter import MacCounter
 from driftline.training.objectives import coral
-from driftline.types import Samples
 
-PERIODS = [samples(k) for k in range(4)]
+from ..periods import PERIODS, fit_by_hand, network, trained, weights
 
-
-def network() -> Any:
-    return small_network(SHAPE, 3, Seed(5))
-
-
-def trained(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
-    learner.seed = Seed(1)
-    learner.prepare(network() if model is None else model, TASK)
-    for period in periods:
-        learner.learn(period.x, period.y)
-    return learner
-
-
-def weights(model: Any) -> str:
-    return digest(dict(model.state_dict()))
-
-
-def by_hand(objective: Callable[[Any, GroupedBatch], Tensor], periods: Sequence[Samples] = PERIODS) -> Any:
-    """One fit on all periods, written out: 4 updates, windows of two periods, 10 examples from 2 of them."""
-    model, seed = network(), Seed(1).child("lesson", 0)
-    x = torch.cat([torch.from_numpy(period.x) for period in periods]).permute(0, 3, 1, 2).float() / 255
-    y = torch.cat([torch.from_numpy(period.y) for period in periods])
-    windows = sliding_windows([18] * len(periods), 2)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    model.train()
-    with torch.random.fork_rng():
-        torch.manual_seed(seed.child("noise").value % 2**63)
-        for chosen, rows in zip(*draw_grouped(windows, [5, 5], 4, seed.child("batches").torch()), strict=True):
-            optimizer.zero_grad()
-            objective(model, GroupedBatch(x[rows], y[rows], chosen, [5, 5])).backward()
-            optimizer.step()
-    return model
-
-
+by_hand = partial(fit_by_hand, partial(torch.optim.Adam, lr=1e-3))
 Quick = partial(CoralT, updates=4, window=2, groups=2, batch=10)
 
 

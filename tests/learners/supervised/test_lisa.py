@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,33 +9,16 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from driftline.errors import UserError
-from driftline.learners.base import Learner
 from driftline.learners.supervised.erm import ERMAll
 from driftline.learners.supervised.lisa import LISA, RowsByLabel
 from driftline.seeds import Seed
 from driftline.tasks import Regression
-from driftline.testing import check_learner, digest
-from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
+from driftline.testing import check_learner
+from driftline.testing.fixtures import SHAPE
 from driftline.training.fit import fit
 from driftline.types import Samples
 
-PERIODS = [samples(k) for k in range(4)]
-
-
-def network() -> Any:
-    return small_network(SHAPE, 3, Seed(5))
-
-
-def trained(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
-    learner.seed = Seed(1)
-    learner.prepare(network() if model is None else model, TASK)
-    for period in periods:
-        learner.learn(period.x, period.y)
-    return learner
-
-
-def weights(model: Any) -> str:
-    return digest(dict(model.state_dict()))
+from ..periods import PERIODS, network, trained, weights
 
 
 def by_hand(*, any_label: bool = False, one_weight: bool = False, bytes_first: bool = False) -> Any:
