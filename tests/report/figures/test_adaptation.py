@@ -89,7 +89,7 @@ def test_speeds_are_averaged_within_a_seed(tmp_path: Path) -> None:
     found = groups(Record([*quick, *slow]))
     assert len(found) == 2
     (group,) = average_repeats(found)
-    assert group.title == f"{TITLE} · speeds 1000, 2000"
+    assert group.title == f"{TITLE} · images_per_point 1000, 2000"
     tent = next(one for one in compare_with_frozen(group) if one.method == "tent")
     assert tent.seeds == 2  # and not four: runs of one seed are no replicates
     assert tent.gain.value == pytest.approx(((-0.05 + 0.8) / 2 + (0.025 + 0.8) / 2) / 2)
@@ -106,9 +106,9 @@ def test_the_page_has_one_section_for_all_speeds(tmp_path: Path) -> None:
     runs = [*made(tmp_path), *slow]
     text = page(Record(runs))
     assert re.findall(r"<h2[^>]*>(test-time.*?)</h2>", text) == [
-        "test-time <span>on cifar10 · mlp · speeds 1000, 2000</span>"
+        "test-time <span>on cifar10 · mlp · images_per_point 1000, 2000</span>"
     ]
-    assert "mean over 2 speeds" in text
+    assert "mean over 2 values of images_per_point" in text
     assert "with every seed: bn." in text  # it was not run at 2000
     (group,) = average_repeats(groups(Record(runs)))
     table = tabulate(group)

@@ -1,4 +1,4 @@
-"""Runs that differ in one averaged option, such as the speed of `test-time`, combined into one group.
+"""Runs that differ in one averaged option, such as `images_per_point` of `test-time`, combined into one group.
 
 Runs of one seed are not independent of each other: the value of a seed is its mean over the option, and intervals are
 over seeds.
@@ -35,7 +35,7 @@ class AveragedGroup(Group):
     @property
     def notes(self) -> list[str]:
         option = _option(self)
-        notes = [f"The value of a seed is its mean over {len(self.members)} {option}s."]
+        notes = [f"The value of a seed is its mean over {len(self.members)} values of {option}."]
         seeds = {m: [{run.seed for run in group.runs_of(m)} for group in self.members] for m in self.methods}
         incomplete = [method for method, sets in seeds.items() if any(seeds != sets[0] for seeds in sets)]
         if incomplete:
@@ -68,4 +68,4 @@ def _title(members: list[Group]) -> str:
     name, option = members[0].benchmark, _option(members[0])
     values = sorted({group.options[str(option)] for group in members})
     parts = [part for part in members[0].title.split(" · ") if not part.startswith(f"{name}.{option}=")]
-    return " · ".join([*parts, f"{option}s {', '.join(map(str, values))}"])
+    return " · ".join([*parts, f"{option} {', '.join(map(str, values))}"])

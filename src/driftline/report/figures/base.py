@@ -37,8 +37,8 @@ class Figure:
 
     benchmarks: ClassVar[tuple[str, ...]] = ()
     """Benchmarks that the figure is about; empty for all."""
-    average_speeds: ClassVar[bool] = False
-    """Whether runs that differ only in speed are averaged."""
+    averages_repeats: ClassVar[bool] = False
+    """Whether runs that differ only in the option that their benchmark averages over are combined."""
 
     @property
     def missing(self) -> str:
@@ -60,7 +60,7 @@ class Figure:
         return to_table(rows, left_out_note(self.missing, left_out))
 
     def groups(self, record: Record) -> Iterable[Group]:
-        return average_repeats(groups(record)) if self.average_speeds else groups(record)
+        return average_repeats(groups(record)) if self.averages_repeats else groups(record)
 
     def fits(self, group: Group) -> bool:
         """Return whether the figure is about the benchmark of a group."""

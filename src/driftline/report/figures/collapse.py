@@ -38,7 +38,7 @@ class Collapse(Figure):
     """Accuracy minus that of the frozen model over time, paired by seed, and a summary of each method."""
 
     missing = "no frozen and another method on a stream of corrupted images"
-    average_speeds = True
+    averages_repeats = True
 
     def rows(self, group: Group) -> Iterable[Row]:
         curves = gap_curves(group)

@@ -35,7 +35,7 @@ class Curves(Figure):
 
     metric: str | None = option(None, "The metric. [default: all headline metrics that are shares]")
 
-    average_speeds = True
+    averages_repeats = True
 
     @property
     def missing(self) -> str:

@@ -31,7 +31,7 @@ class Internals(Figure):
     """Diagnostics that methods report, such as the norm of their scales, over time."""
 
     missing = "no method that reports diagnostics"
-    average_speeds = True
+    averages_repeats = True
 
     def rows(self, group: Group) -> Iterable[Row]:
         curves = diagnostic_curves(group)

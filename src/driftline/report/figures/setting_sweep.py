@@ -22,7 +22,7 @@ class SettingSweep(Figure):
     """Accuracy by a setting that varies between runs of one method."""
 
     setting: str | None = option(None, "A setting such as rdumb.reset_every. [default: all that vary]")
-    average_speeds = True
+    averages_repeats = True
 
     @property
     def missing(self) -> str:

@@ -26,7 +26,7 @@ def write_report(record: Record, output: Path) -> None:
 
 
 def page(record: Record) -> str:
-    """Return the page as text; streams that differ only in speed share a section."""
+    """Return the page as text; runs that differ only in an averaged option share a section."""
     tables = [tabulate(group) for group in average_repeats(labeled_groups(record))]
     charts = PageCharts()
     found = views(record)
