@@ -101,7 +101,7 @@ def test_the_first_stage_leaves_the_last_layer_alone_and_needs_no_labels(method:
 @pytest.mark.parametrize(("updates", "first"), [(3000, 2700), (300, 270), (10, 9)])
 def test_the_share_of_updates(updates: int, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    for module in ("learners.self_supervised.base", "training.fit"):
+    for module in ("learners.self_supervised.contrastive_stage", "training.fit"):
         monkeypatch.setattr(f"driftline.{module}.fit", lambda *_, updates, **__: calls.append(updates))
     trained(SimCLR(updates=updates), PERIODS[:1])
     assert calls == [first, updates - first]

@@ -10,7 +10,9 @@ layer is zero and takes part neither in the answers nor in the loss.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -18,12 +20,15 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from driftline.device import to_device, to_numpy
-from driftline.learners.online.interval_learner import IntervalLearner
-from driftline.learners.settings import Augmentation
+from driftline.errors import RequirementError
+from driftline.learners.base import Learner
+from driftline.learners.buffers import FullBuffer
+from driftline.learners.online.label_counter import LabelCounter, TrainSchedule
+from driftline.learners.settings import Augmentation, BelowOne, Count, CountOrZero, NonNegative, OptimizerName
 from driftline.models.preprocessing import to_float_batch
 from driftline.reveal import LabelFeed
 from driftline.seeds import Seed
-from driftline.tasks import Task
+from driftline.tasks import Classification, Task
 from driftline.training.augmentations import augmented
 from driftline.training.batches import iterations, shuffled_batches
 from driftline.training.cached_features import classifier_layer
@@ -31,36 +36,74 @@ from driftline.training.fit import descend_on, training_tensors
 from driftline.training.freezing import eval_frozen
 from driftline.training.mac_counter import is_spent
 from driftline.training.modes import training
+from driftline.training.optimizers import new_optimizer
 from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Inputs, JsonObject, Network, Samples, Targets, take_rows
 
 
 @dataclass
-class OnlineLearner(IntervalLearner):
+class OnlineLearner(Learner):
     """A learner that stores every labelled sample and trains a network on all of them at intervals.
 
     The defaults are NED's for fine-tuning except `train_every`: its 5,000 are for streams of 90,000 samples.
     """
 
+    train_every: CountOrZero = 250  # labels between trainings; 0: never
+    epochs: Count = 4  # epochs per training
+    lr: NonNegative = 0.1  # learning rate
+    momentum: BelowOne = 0.9  # momentum of the optimizer
+    weight_decay: NonNegative = 1e-4  # weight decay
+    optimizer: OptimizerName = "sgd"  # name of the optimizer
+    batch: Count = 256  # size of a mini-batch
+    schedule: TrainSchedule = "every"
+    """Every `train_every` labels; after 1, 2 and 4 times as many; or after as many of untrained classes."""
+    pretraining: str | JsonObject = "supervised"  # how its model was trained on upstream samples
     augment: Augmentation = "none"  # augmentation of training images; NED: crop-flip
+
+    requires = "network"
+    quick: ClassVar[Mapping[str, str]] = {"train_every": "train_every"}
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
+        check_classification(self, task)
+        self.buffer = FullBuffer()
+        self.labels = LabelCounter(self.train_every, self.schedule)
+        self.training_rounds = 0
+        self.known_classes = np.zeros(task.width, bool)  # the classes that its last layer knows
         if upstream is not None:
             self.known_classes[np.unique(upstream.y)] = True
         elif torch_model(model).is_pretrained:
             self.known_classes[:] = True
         zero_rows(classifier_layer(model), ~self.known_classes)
         self.known_classes &= initialized_rows(classifier_layer(model))
-        self.optim = self.new_optimizer(self.trainable_parameters())
+        decay, momentum = self.weight_decay, self.momentum
+        self.optim = new_optimizer(
+            self.optimizer, self.trainable_parameters(), lr=self.lr, weight_decay=decay, momentum=momentum
+        )
 
     def trainable_parameters(self) -> list[nn.Parameter] | list[JsonObject]:
         """Return the parameters to train, or groups of them with their own learning rates."""
         return list(self.model.parameters())
 
+    def labels_until_training(self) -> int:
+        """Return a lower bound on the number of labels until the next training; it is due at 0."""
+        return self.labels.until_training()
+
     def learn(self, x: Inputs, y: Targets) -> None:
         for k in range(len(y)):  # labels that arrive together are learned one by one
             self.learn_one(take_rows(x, slice(k, k + 1)), y[k : k + 1])
+
+    def learn_one(self, x: Inputs, y: np.ndarray) -> None:
+        """Store one labelled sample; train if it is due."""
+        self.labels.add(new_class=not self.known_classes[y[0]])
+        if self.train_every == 0:
+            return
+        self.buffer.add(x, y)
+        if self.labels_until_training() <= 0:
+            self.known_classes[self.buffer.y] = True
+            self.train_on_buffer()
+            self.training_rounds += 1
+            self.labels.restart()
 
     def train_on_buffer(self) -> None:
         """Train on the stored samples."""
@@ -111,6 +154,12 @@ class OnlineLearner(IntervalLearner):
                     self.learn(shown.x, shown.y)
             at += n_ahead
         return Answers.concat(given)
+
+
+def check_classification(learner: Learner, task: Task) -> None:
+    """Refuse a task without classes."""
+    if not isinstance(task, Classification):
+        raise RequirementError("a classification task", f"{type(learner).__name__} needs a classification task")
 
 
 def known_class_loss(logits: Tensor, y: Tensor, known: np.ndarray) -> Tensor:

@@ -17,6 +17,7 @@ pass.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -26,10 +27,12 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from driftline.device import to_device, to_numpy
-from driftline.learners.base import is_built_in
-from driftline.learners.online.base import known_class_loss
-from driftline.learners.online.interval_learner import IntervalLearner
+from driftline.learners.base import Learner, is_built_in
+from driftline.learners.buffers import FullBuffer
+from driftline.learners.online.base import check_classification, known_class_loss
+from driftline.learners.online.label_counter import LabelCounter, TrainSchedule
 from driftline.learners.prototypes.class_vectors import ClassVectors
+from driftline.learners.settings import BelowOne, Count, CountOrZero, NonNegative, OptimizerName
 from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.tasks import Task
 from driftline.training.batches import iterations
@@ -37,22 +40,41 @@ from driftline.training.cached_features import extract_features_fixed_batch, mac
 from driftline.training.features import feature_width
 from driftline.training.fit import optimizer_step
 from driftline.training.mac_counter import mac_counter_of
+from driftline.training.optimizers import new_optimizer
 from driftline.training.torch_model import torch_model
-from driftline.types import Answers, Inputs, Network, Samples, State, Targets, take_rows
+from driftline.types import Answers, Inputs, JsonObject, Network, Samples, State, Targets, take_rows
 
 Similarity = Literal["linear", "cosine", "euclidean"]
 
 
 @dataclass
-class PrototypeLearner(IntervalLearner):
+class PrototypeLearner(Learner):
     """A learner with one vector per class on frozen features; a method may train parameters on them at intervals."""
 
+    train_every: CountOrZero = 250  # labels between trainings; 0: never
+    epochs: Count = 4  # epochs per training
+    lr: NonNegative = 0.1  # learning rate
+    momentum: BelowOne = 0.9  # momentum of the optimizer
+    weight_decay: NonNegative = 1e-4  # weight decay
+    optimizer: OptimizerName = "sgd"  # name of the optimizer
+    batch: Count = 256  # size of a mini-batch
+    schedule: TrainSchedule = "every"
+    """Every `train_every` labels; after 1, 2 and 4 times as many; or after as many of untrained classes."""
+    pretraining: str | JsonObject = "supervised"  # how its model was trained on upstream samples
+
+    requires = "network"
     frozen_features: ClassVar[bool] = True
+    quick: ClassVar[Mapping[str, str]] = {"train_every": "train_every"}
 
     transient = frozenset({"_class_vectors", "_macs_per_sample"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
+        check_classification(self, task)
+        self.buffer = FullBuffer()
+        self.labels = LabelCounter(self.train_every, self.schedule)
+        self.training_rounds = 0
+        self.known_classes = np.zeros(task.width, bool)  # the classes that it was trained on
         width = feature_width(model)
         self.sums = np.zeros((task.width, width))
         self.counts = np.zeros(task.width, int)
@@ -90,7 +112,10 @@ class PrototypeLearner(IntervalLearner):
     def add_head(self, weights: dict[str, Tensor]) -> None:
         """Register parameters to train, by an optimizer that is kept between trainings."""
         self.head = nn.ParameterDict({name: nn.Parameter(to_device(start)) for name, start in weights.items()})
-        self.optim = self.new_optimizer(list(self.head.parameters()))
+        decay, momentum = self.weight_decay, self.momentum
+        self.optim = new_optimizer(
+            self.optimizer, self.head.parameters(), lr=self.lr, weight_decay=decay, momentum=momentum
+        )
 
     def head_rows(self, name: str, which: slice) -> np.ndarray:
         """Return the trained rows of these classes."""
@@ -124,7 +149,19 @@ class PrototypeLearner(IntervalLearner):
     def learn_one(self, x: np.ndarray, y: np.ndarray) -> None:
         """Update a class by the features of one labelled sample, and store them; train if it is due."""
         self.update_class(x, int(y[0]))
-        super().learn_one(x, y)
+        self.labels.add(new_class=not self.known_classes[y[0]])
+        if self.train_every == 0:
+            return
+        self.buffer.add(x, y)
+        if self.labels_until_training() <= 0:
+            self.known_classes[self.buffer.y] = True
+            self.train_on_buffer()
+            self.training_rounds += 1
+            self.labels.restart()
+
+    def labels_until_training(self) -> int:
+        """Return the number of labels until the next training, at least; it is due at 0."""
+        return self.labels.until_training()
 
     def update_class(self, x: np.ndarray, label: int) -> None:
         """Update the vector of one class."""

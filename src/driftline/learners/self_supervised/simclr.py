@@ -13,25 +13,63 @@ The views are those of `driftline.training.contrastive_views`. The projection he
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from torch import Tensor, nn
+import numpy as np
 
-from driftline.learners.self_supervised.base import ContrastiveLearner
+from driftline.learners.self_supervised.contrastive_stage import ContrastiveStage
+from driftline.learners.supervised.base import Start, SupervisedLearner
 from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.tasks import Task
 from driftline.training.cached_features import classifier_layer
 from driftline.training.contrastive import nt_xent, projection_head
-from driftline.types import Network
+from driftline.training.contrastive_views import check_numeric_inputs
+from driftline.types import Inputs, Network, Samples, Targets
 
 
 @register("method", "simclr")
 @dataclass
-class SimCLR(ContrastiveLearner):
-    """SimCLR: contrastive features with in-batch negatives, then training on labels."""
+class SimCLR(SupervisedLearner):
+    """SimCLR: contrastive features with in-batch negatives, then training on labels.
 
+    Where a protocol evaluates during the stream, it trains on the latest period alone; otherwise on all at the end.
+    """
+
+    unlabeled_fraction: float = 0.9  # share of the updates that use no labels
+    min_crop_area: float = 0.08  # the smallest share of an image that a view shows
+    start: Start = "warm"  # start of each training: the initial weights, or the previous ones
     temperature: float = 0.5  # temperature of the softmax
 
-    def new_head(self, model: Network) -> nn.Module:
-        return projection_head(classifier_layer(model).in_features, self.seed.child("head"))
+    requires = "network"
+    cost_free = frozenset({"temperature"})
 
-    def pair_loss(self, a: Tensor, b: Tensor) -> Tensor:
-        return nt_xent(a, b, temperature=self.temperature)
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
+        self.check_model(model)
+        head = projection_head(classifier_layer(model).in_features, self.seed.child("head"))
+        loss = partial(nt_xent, temperature=self.temperature)
+        self.contrastive = ContrastiveStage(head, loss, self.min_crop_area)
+        super().prepare(model, task, upstream)
+
+    def check_model(self, model: Network) -> None:
+        super().check_model(model)
+        check_numeric_inputs(model)
+
+    def new_optimizer(self) -> None:
+        super().new_optimizer()
+        self.contrastive.add_to(self.optim)
+
+    def learn(self, x: Inputs, y: Targets) -> None:
+        if self.evaluated_at_end:
+            self.learn_cumulative(x, y)
+        else:
+            (self.train if self.start == "warm" else self.train_from_scratch)(x, y)
+
+    def train_from_scratch(self, x: Inputs, y: Targets) -> None:
+        self.contrastive.reset()
+        super().train_from_scratch(x, y)
+
+    def fit_round(self, x: Inputs, y: np.ndarray, updates: int, batch: int, seed: Seed) -> None:
+        first = round(self.unlabeled_fraction * updates)
+        self.contrastive.fit(self.model, self.optim, x, y, updates=first, batch=batch, seed=seed)
+        super().fit_round(x, y, updates - first, batch, seed)
