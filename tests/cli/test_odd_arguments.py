@@ -10,12 +10,12 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from tests.io.test_bounded_files import png_of
 
 from driftline.cli import main as cli
 from driftline.errors import UserError
 from driftline.spec import apply_overrides, parse
 from driftline.store.store import Store
-from tests.io.test_bounded_files import png_of
 
 Command = Callable[..., tuple[int, str, str]]
 RUN = ("run", "timeline", "--data", "digits", "--model", "logistic-regression", "--methods", "erm")
