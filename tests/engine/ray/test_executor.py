@@ -276,9 +276,7 @@ def test_a_task_takes_the_gpu_that_ray_reserved(
 
 def test_why_a_task_was_lost_is_said_in_a_sentence(tmp_path: Path) -> None:
     kinds = pytest.importorskip("ray.exceptions")
-    hand = RayExecutor(
-        sys.modules["ray"], None, None, SimpleNamespace(closing=False), StageContext(Store(tmp_path)), 2
-    )  # type: ignore[arg-type]
+    hand = RayExecutor(sys.modules["ray"], None, None, SimpleNamespace(closing=False), StageContext(Store(tmp_path)), 2)  # type: ignore[arg-type]
     call = ActiveTask(run("k"), lambda done, total: None, None)
     full = hand._lost(call, kinds.OutOfMemoryError("Task was killed due to the node running low on memory."))
     assert str(full) == "its machine ran out of memory: ask for more with --memory, or run fewer with --jobs"
