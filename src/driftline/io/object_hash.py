@@ -167,7 +167,9 @@ def is_own(module: str | None) -> bool:
 
 def _has_no_module(cls: type) -> bool:
     """Return whether a class was made by `exec` without a module's name; Python then says that it is a builtin."""
-    return bool(cls.__module__ == "builtins" and cls.__flags__ & HEAP_TYPE and vars(builtins).get(cls.__name__) is not cls)
+    return bool(
+        cls.__module__ == "builtins" and cls.__flags__ & HEAP_TYPE and vars(builtins).get(cls.__name__) is not cls
+    )
 
 
 def _versioned(module: str | None, name: str) -> str:
