@@ -108,7 +108,7 @@ def timm() -> Any:
     try:
         import timm
     except Exception as error:  # also of a torchvision that was built for another torch
-        pytest.skip(f"timm cannot be imported: {error}")
+        pytest.skip(f"timm, which needs a torchvision built for this torch, cannot be imported: {error}")
     return timm
 
 
