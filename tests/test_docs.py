@@ -12,6 +12,7 @@ import torch
 
 import driftline
 from driftline import recipes, registry
+from driftline.auditing import gate
 from driftline.learners import Learner
 from driftline.seeds import Seed
 from driftline.tasks import Classification
@@ -149,6 +150,14 @@ def test_the_documents_name_commands_that_exist() -> None:
     text = "\n".join((ROOT / name).read_text() for name in DOCUMENTS)
     used = set(re.findall(r"^\s*(?:\$ )?driftline ([a-z][a-z0-9-]*)", text, flags=re.MULTILINE))
     assert used <= known, f"{used - known} are in the documents, not in the command line"
+
+
+def test_conditions_of_gates_can_be_used() -> None:
+    page = (ROOT / "docs" / "ci-gate.md").read_text()
+    conditions = re.findall(r'--fail-if "([^"]+)"', page) + re.findall(r"\? \| `([^`]+)` \|", page)
+    assert len(conditions) == 7
+    for condition in conditions:
+        gate.check(condition)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -38,6 +38,8 @@ def test_the_menu_has_every_page_once(hooks: ModuleType) -> None:
 
 
 def test_the_reference_names_things_that_exist(hooks: ModuleType) -> None:
+    assert all(hooks.API.values())
+    assert hooks.API
     for names in hooks.API.values():
         for name in names.values():
             module, _, attribute = f"driftline.{name}".rpartition(".")

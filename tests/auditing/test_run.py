@@ -261,6 +261,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"period": "390 rows"}, "choose a finer period|leaves 1 period"),
     ({"model": "random-forst"}, "Did you mean 'random-forest'"),
     ({"model": 3}, "needs fit and predict, and int has no fit"),
+    ({"model": dict}, "model 'dict' cannot be made"),
+    ({"metric": max}, "metric 'max' is not a function of the truth and the prediction"),
     ({"model": "no.such.module:thing"}, "cannot import"),
     ({"predictions": "a", "model": None}, "predicted class, not a score"),
     ({"predictions": "nothing", "model": None}, "no column of the frame 'nothing'"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from tests.io.test_bounded_files import png_of
 
 from driftline.cli import main as cli
 from driftline.errors import UserError
@@ -125,7 +127,21 @@ def test_a_method_without_a_name_is_left_to_the_spec() -> None:
         parse(changed)
 
 
-@pytest.mark.parametrize(("command", "resumes"), [("run", True), ("audit", True), ("report", False), ("plan", False)])
+def test_a_huge_picture_is_one_sentence(driftline: Command, tmp_path: Path) -> None:
+    """Pillow warns about pictures of 90 to 180 million pixels by itself."""
+    for name in ("a/1.png", "b/2.png"):
+        (tmp_path / "pictures" / name).parent.mkdir(parents=True)
+        (tmp_path / "pictures" / name).write_bytes(png_of(13_000, 13_000))
+    options = ("--data", "image-folders", "--set", "data.path=pictures", "--model", "conv-1", "--methods", "baseline")
+    with warnings.catch_warnings(record=True) as warned:
+        code, _, err = driftline("run", "seq-to-final", *options, "--quiet")
+    assert (code, err.count("\n"), "13000 x 13000 pixels" in err, warned) == (2, 1, True, []), err
+
+
+@pytest.mark.parametrize(
+    ("command", "resumes"),
+    [("run", True), ("audit", True), ("calibrate", True), ("report", False), ("plan", False), ("table", False)],
+)
 def test_only_commands_that_resume_say_so(
     driftline: Command, monkeypatch: pytest.MonkeyPatch, command: str, resumes: bool
 ) -> None:

@@ -146,7 +146,17 @@ def test_a_stage_with_whole_tensors_and_a_broken_tree_is_made_again(store: Store
 
 
 @pytest.mark.parametrize(
-    "harm", ["card", "card is a list", "scores", "scores missing", "probes missing", "runtime", "runtime missing"]
+    "harm",
+    [
+        "card",
+        "card missing",
+        "card is a list",
+        "scores",
+        "scores missing",
+        "probes missing",
+        "runtime",
+        "runtime missing",
+    ],
 )
 def test_readers_leave_a_damaged_run_out_with_a_note(store: Store, harm: str, caplog: pytest.LogCaptureFixture) -> None:
     folder, name = run_of(store, "frozen").folder, harm.split()[0]

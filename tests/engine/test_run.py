@@ -84,3 +84,5 @@ def test_without_a_cache_nothing_is_reused_and_the_record_can_be_read() -> None:
         run(methods=["erm"], runs="somewhere", cache=False)
     with pytest.raises(UserError, match="give a spec or its parts, not both: leave out benchmark, data"):
         driftline.run("recipe.yaml", benchmark="timeline", data="digits")
+    with pytest.raises(UserError, match=r"run has no argument 'cahce'\. Did you mean 'cache'\?"):
+        driftline.run(benchmark="timeline", cahce=False)

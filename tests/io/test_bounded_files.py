@@ -18,7 +18,7 @@ from PIL import Image
 import driftline
 from driftline.corruptions.cropping import decode_image
 from driftline.data import file_errors
-from driftline.data.formats import images, json_lines, wild_time
+from driftline.data.formats import images, json_lines, table_file, wild_time
 from driftline.data.yearbook import yearbook
 from driftline.errors import UserError
 from driftline.io import bounded_files
@@ -72,6 +72,16 @@ def test_a_gzipped_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatc
     monkeypatch.setattr(bounded_files, "ALWAYS_ALLOWED_BYTES", 1000)
     with pytest.raises(UserError, match=r"bomb.*once unpacked"), file_errors(file, "records"):
         list(json_lines.iter_records(file))
+
+
+def test_a_gzipped_table_that_unpacks_to_too_much_is_refused_before_it_is_parsed(tmp_path, monkeypatch):
+    file = tmp_path / "bomb.csv.gz"
+    file.write_bytes(gzip.compress(b"t,y\n" + b"1,2\n" * 100_000))
+    assert len(table_file.read_file(file)) == 100_000
+    monkeypatch.setattr(bounded_files, "ALWAYS_ALLOWED_BYTES", 1000)
+    monkeypatch.setattr(table_file.pd, "read_csv", lambda *_, **__: pytest.fail("rows would fill the memory"))
+    with pytest.raises(UserError, match=r"bomb.*once unpacked"):
+        table_file.read_file(file)
 
 
 def test_an_npz_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):

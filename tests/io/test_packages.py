@@ -16,6 +16,7 @@ from driftline.models.text.tokenizer import optional_import
     ("source", "reason"),
     [
         ("import absent_inner", "installed but needs absent_inner, which is not: pip install absent_inner"),
+        ("import email.absent", "needs email.absent, which is not: pip install email"),
         ("raise RuntimeError('built for\\n another torch')", "broken: RuntimeError: built for another torch"),
         ("from math import absent", "broken: ImportError: cannot import name 'absent'"),
     ],

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 RESULTS = read_results(ROOT / "results")
 ITEMS = [item for paper in papers() for item in paper.items]
 COMPARISONS = [comparison for item in ITEMS for comparison in item.comparisons]
+assert COMPARISONS
 
 
 def test_the_page_is_what_the_command_makes_from_the_results() -> None:

@@ -108,7 +108,7 @@ def timm() -> Any:
     try:
         import timm
     except Exception as error:  # also of a torchvision that was built for another torch
-        pytest.skip(f"timm cannot be imported: {error}")
+        pytest.skip(f"timm, which needs a torchvision built for this torch, cannot be imported: {error}")
     return timm
 
 
@@ -155,6 +155,7 @@ def test_clip_names_are_converted(timm: Any, tmp_path: Path) -> None:
     model = models.build(f"timm:{name}", (224, 224, 3), 4, weights=str(tmp_path / "clip.bin"), head="new")
     assert all(torch.equal(model.network.state_dict()[key], value) for key, value in given.items())
     assert model.standardize.mean[0].item() == pytest.approx(0.48145466)
+    assert model.loaded_weights.left_out == {"head.bias": 1, "head.weight": 1, "ln_final.weight": 1, "logit_scale": 1}
 
 
 def test_position_embeddings_are_resized_to_small_images(timm: Any, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from driftline.cli.printing.runs import print_difference
 from driftline.data import weights_file
 from driftline.errors import UserError
 from driftline.models.checkpoints import read_checkpoint
-from driftline.models.weights import head_name
+from driftline.models.weights import head_name, load_weights
 from driftline.seeds import Seed
 
 SIZES: dict[str, Any] = {"shape": (32, 32, 3), "width": 4}
@@ -150,6 +150,18 @@ def test_whole_networks_are_refused(tmp_path: Path) -> None:
         read_checkpoint(tmp_path / "junk.pth")
     with pytest.raises(UserError, match="does not hold tensors by name"):
         read_checkpoint(Path(saved(tmp_path / "empty.pth", {"state_dict": {}, "epoch": 3})))
+
+
+def test_what_a_conversion_leaves_out_is_listed(tmp_path: Path) -> None:
+    given = {"old.weight": torch.ones(2, 3), "bias": torch.ones(2), "text.token": torch.ones(4)}
+    given["positional_embedding"] = torch.ones(4)
+    file = saved(tmp_path / "foreign.pth", given)
+
+    def convert(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {"weight": tensors["old.weight"].view(2, 3), "bias": tensors["bias"] + 1}
+
+    report = load_weights(nn.Linear(3, 2), str(file), "keep", "", convert)
+    assert (report.loaded, report.left_out) == (2, {"text.token": 1})
 
 
 def test_the_head_is_the_last_linear_layer() -> None:

@@ -287,6 +287,8 @@ def test_a_row_that_comes_again_with_its_label_waits_until_that_is_known(late: d
 def test_a_delay_in_periods_is_refused() -> None:
     with pytest.raises(UserError, match="a monitor has no periods"):
         fit(make_table(rows=ROWS), delay="2")
+    with pytest.raises(UserError, match="delay '': give"):
+        fit(make_table(rows=ROWS), delay="")
 
 
 def test_batches_are_read_as_the_reference_was(tmp_path: Path) -> None:

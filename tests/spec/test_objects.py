@@ -131,12 +131,15 @@ def test_what_is_no_method_model_or_data_is_refused_in_a_sentence() -> None:
         spec.parse({**GIVEN, "data": 3, "methods": ["ft"]})
     with pytest.raises(UserError, match=r"needs time, target: data=\{\"name\": DataFrame, \"time\": ..."):
         load(FRAME)
+    with pytest.raises(UserError, match="model 'dict' "):
+        spec.parse({**GIVEN, "model": dict, "methods": ["ft"]})
     with pytest.raises(UserError, match="Keep: 'share' input should be a valid number"):
         labels(Keep(share="much"))  # type: ignore[arg-type]
 
 
-def test_without_source_an_object_runs_only_if_nothing_is_kept() -> None:
-    names: dict[str, Any] = {"__name__": "__main__", "Learner": Learner}
+@pytest.mark.parametrize("module", [{"__name__": "__main__"}, {}], ids=["a module", "no module"])
+def test_without_source_an_object_runs_only_if_nothing_is_kept(module: dict[str, Any]) -> None:
+    names: dict[str, Any] = {**module, "Learner": Learner}
     exec("class Silent(Learner):\n    def learn(self, x, y):\n        pass", names)
     given = {**GIVEN, "methods": [names["Silent"]]}
     with pytest.raises(UserError, match=r"method 'Silent' cannot be .* Silent.learn cannot be had.* cache=False"):

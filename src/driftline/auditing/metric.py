@@ -211,7 +211,10 @@ def _user_metric(name: str, function: UserMetric, labels: np.ndarray | None) -> 
     """
     if not callable(function):
         raise UserError(f"metric '{name}' is not a function of the truth and the prediction")
-    takes_probabilities = len(inspect.signature(function).parameters) > 2
+    try:
+        takes_probabilities = len(inspect.signature(function).parameters) > 2
+    except ValueError as error:
+        raise UserError(f"metric '{name}' is not a function of the truth and the prediction: {error}") from error
 
     def value(y: np.ndarray, predicted: np.ndarray, probability: np.ndarray | None) -> float:
         truth, answer = (y, predicted) if labels is None else (labels[y], labels[predicted])

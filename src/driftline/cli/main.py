@@ -1,7 +1,6 @@
 """The command line: the app, errors printed as sentences, and exit codes.
 
-0: done. 1: a run or a gate failed. 2: the input cannot be used. 70: a bug, with its traceback. 130: interrupted; the
-same `run`, `quickstart` or `audit` resumes.
+0: done. 1: a run or a gate failed. 2: the input cannot be used. 70: a bug, with its traceback. 130: interrupted.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -45,6 +45,8 @@ from driftline.version import __version__
 
 INTERRUPTED_EXIT_CODE = 130
 BUG_EXIT_CODE = 70
+RESUMED = ("run", "quickstart", "audit", "calibrate")
+"""Commands that keep what they have computed: given again, they go on where they were interrupted."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -85,6 +87,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _interrupt)
     _use_utf8()
     _print_log()
+    warnings.filterwarnings("ignore", "Image size .* exceeds limit")  # Pillow's; a sentence refuses such a picture
     try:
         _check_arguments()
         code = app(prog_name="driftline", standalone_mode=False)
@@ -106,7 +109,7 @@ def main() -> NoReturn:
             sys.exit(error.exit_code)
         _exit_with_traceback()
     if code == INTERRUPTED_EXIT_CODE:  # the parser may have turned Ctrl-C into this code already
-        resumes = sys.argv[1:2] in (["run"], ["quickstart"], ["audit"])
+        resumes = any(word in RESUMED for word in sys.argv[1:2])
         echo(f"interrupted{': the same command resumes where this one stopped' if resumes else ''}", err=True)
     sys.exit(code or 0)
 

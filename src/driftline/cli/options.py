@@ -28,6 +28,13 @@ def check_output(path: Path | None) -> Path | None:
     return path
 
 
+def refuse_empty(context: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
+    """Refuse an empty text, as of a shell variable that is not set."""
+    if value == "":
+        raise UserError(f"--{param.name} is empty")
+    return value
+
+
 Run = Annotated[
     str,
     typer.Argument(help="A run: METHOD:SEED such as er:0, its key or the beginning of its key, or its folder."),

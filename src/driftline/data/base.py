@@ -23,6 +23,8 @@ from driftline.types import Inputs, JsonObject, Samples, Settings
 
 MAX_CLASSES = 100_000
 """The most classes that only have numbers; a larger number is a mistake, and would take gigabytes."""
+TEXTS_AT_ONCE = 10_000
+"""Texts that a fingerprint copies at a time."""
 ORIGINALS_AT_ONCE = 16
 """Images of full size that a fingerprint holds in memory at a time."""
 
@@ -64,7 +66,8 @@ class Dataset:
         for block in inputs:
             digest.update(block)
         for column in (self.samples.y, self.samples.time, self.samples.id, self.samples.group):
-            digest.update(_bytes_of(column))
+            for block in _blocks_of(column):
+                digest.update(block)
         if self.samples.known is not None:
             digest.update(b"known" + _bytes_of(self.samples.known))
         if self.test is not None:
@@ -104,9 +107,11 @@ def validate(dataset: Dataset) -> None:
     _check_texts(dataset, name)
     if not _is_finite(s.x):
         raise UserError(f"{name} has missing or infinite numbers in x; fill them in or leave them out")
-    ids, counts = np.unique(s.id, return_counts=True)
-    if len(ids) < len(s):
-        raise UserError(f"{name} has {counts.max()} samples with the id {ids[counts.argmax()]}; an id must be unique")
+    if not (s.id[1:] > s.id[:-1]).all():  # else none is repeated, and they need not be sorted in memory
+        ids, counts = np.unique(s.id, return_counts=True)
+        if len(ids) < len(s):
+            most = f"{counts.max()} samples with the id {ids[counts.argmax()]}"
+            raise UserError(f"{name} has {most}; an id must be unique")
     if isinstance(dataset.task, Classification):
         n = dataset.task.width
         if s.y.dtype.kind not in "iu" or s.y.min() < 0 or s.y.max() >= n:
@@ -223,11 +228,14 @@ def _is_finite(x: Inputs) -> bool:
 
 
 def _blocks_of(column: object) -> Iterator[bytes]:
-    """Yield the bytes of a column, those of lazy rows block by block."""
+    """Yield the bytes of a column, those of lazy rows and of texts block by block."""
     if isinstance(column, LazyRows):
         yield f"{column.dtype.str}{column.shape}".encode()
         yield from (block.tobytes() for block in column.blocks())
         yield from _other_sizes(column)
+    elif isinstance(column, np.ndarray) and column.dtype.kind == "U":  # it may be mapped from a file
+        yield f"{column.dtype.str}{column.shape}".encode()
+        yield from (column[start : start + TEXTS_AT_ONCE].tobytes() for start in range(0, len(column), TEXTS_AT_ONCE))
     else:
         yield _bytes_of(column)
 

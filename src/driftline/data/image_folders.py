@@ -11,7 +11,8 @@ evaluated with `resize: 256` and `size: 224`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -22,11 +23,13 @@ from driftline.data import Dataset, locate_user_path
 from driftline.data.dated_images import SUFFIXES
 from driftline.data.formats import images
 from driftline.data.formats.decoded_images import image_files
+from driftline.data.formats.mapped_names import mapped_names
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
 
+ENDINGS = tuple(SUFFIXES)
 TEST_FOLDERS = ("val", "test")  # ImageNet's test set has no labels, so `val` is taken if both are there
 
 
@@ -46,9 +49,8 @@ def image_folders(
         raise UserError(f"dataset 'image-folders': {base} is a file, not a folder of class folders")
     images.check_size(size)
     images.check_resize(size, resize)
-    classes, names = _by_name(base) if classes_by == "name" else _by_folder(base)
-    ids = np.array([name for by_class in names for listed in by_class for name in listed])
-    y = np.concatenate([np.full(len(listed), k) for by_class in names for k, listed in enumerate(by_class)])
+    classes, ids, counts = _by_name(base) if classes_by == "name" else _by_folder(base)
+    y = np.repeat(np.arange(len(counts)) % len(classes), counts)
     shape = (size, size, 1 if gray else 3)
     read = (
         partial(images.read_image, size=size, gray=gray)
@@ -57,34 +59,44 @@ def image_folders(
     )
     x = image_files(base, ids, read, shape)
     samples = Samples(x=x, y=y, id=ids, time=np.zeros(len(y), np.int64))
-    test = np.arange(len(y)) >= sum(map(len, names[0])) if len(names) == 2 else None
+    n_train = sum(counts[: len(classes)])
+    test = np.arange(len(y)) >= n_train if n_train < len(y) else None
     notes = (f"{len(y):,} pictures of {base.name} in {len(classes)} classes, brought to {size} x {size} pixels",)
     return Dataset("image-folders", samples, Classification(tuple(classes)), notes, model="conv-2", test=test)
 
 
-def _by_folder(base: Path) -> tuple[list[str], list[list[list[str]]]]:
-    """Return the classes, and for the training and the test part, or for all, the pictures of each class."""
+def _by_folder(base: Path) -> tuple[list[str], np.ndarray, list[int]]:
+    """Return the classes, all pictures, and how many each class has in the training part, then in the test part."""
     parts = _parts(base)
-    classes = sorted(folder.name for folder in parts[0].iterdir() if folder.is_dir() and folder.name[0] != ".")
+    by_part = [
+        sorted(folder.name for folder in part.iterdir() if folder.is_dir() and folder.name[0] != ".") for part in parts
+    ]
+    classes = by_part[0]
     if len(classes) < 2:
         raise UserError(f"{parts[0]}: expected a folder for each of two classes or more, but found {len(classes)}")
-    names = [[_pictures(base, part / name) for name in classes] for part in parts]
-    for part, by_class in zip(parts, names, strict=True):
-        _check_gaps(part, classes, by_class)
-    return classes, names
+    for part, found in zip(parts, by_part, strict=True):
+        if others := set(found) - set(classes):
+            raise UserError(f"{part} has a class '{min(others)}' that the training part lacks")
+    places = [part / name for part in parts for name in classes]
+    ids, counts = mapped_names(_pictures(place, f"{place.relative_to(base).as_posix()}/") for place in places)
+    if 0 in counts:
+        empty = places[counts.index(0)]
+        raise UserError(f"{empty.parent} has no picture of the class '{empty.name}'")
+    return classes, ids, counts
 
 
-def _by_name(base: Path) -> tuple[list[str], list[list[list[str]]]]:
-    """Return the classes that names of pictures begin with, and the pictures of each."""
+def _by_name(base: Path) -> tuple[list[str], np.ndarray, list[int]]:
+    """Return the classes that names of pictures begin with, all pictures, and how many each class has."""
     by_class: dict[str, list[str]] = {}
-    for name in _pictures(base, base):
+    for name in _pictures(base):
         start, separator, _ = PurePosixPath(name).name.partition("_")
         if not separator:
             raise UserError(f"{base}: expected names such as CLASS_NUMBER.jpg, but found {name}")
         by_class.setdefault(start, []).append(name)
     if len(by_class) < 2:
         raise UserError(f"{base}: expected names such as CLASS_NUMBER.jpg of two classes, but found {len(by_class)}")
-    return sorted(by_class), [[by_class[name] for name in sorted(by_class)]]
+    classes = sorted(by_class)
+    return classes, *mapped_names(by_class[name] for name in classes)
 
 
 def _parts(base: Path) -> list[Path]:
@@ -95,17 +107,14 @@ def _parts(base: Path) -> list[Path]:
     return [base / "train", *tests[:1]]
 
 
-def _pictures(base: Path, folder: Path) -> list[str]:
-    """Return the pictures in a folder, sorted, by their names in `base`."""
-    found = folder.rglob("*") if folder.is_dir() else []
-    files = sorted(file for file in found if file.suffix.lower() in SUFFIXES and not file.name.startswith("."))
-    return [file.relative_to(base).as_posix() for file in files]
-
-
-def _check_gaps(part: Path, classes: list[str], by_class: list[list[str]]) -> None:
-    for name, listed in zip(classes, by_class, strict=True):
-        if not listed:
-            raise UserError(f"{part} has no picture of the class '{name}'")
-    others = {folder.name for folder in part.iterdir() if folder.is_dir() and folder.name[0] != "."} - set(classes)
-    if others:
-        raise UserError(f"{part} has a class '{min(others)}' that the training part lacks")
+def _pictures(folder: Path, start: str = "") -> Iterator[str]:
+    """Yield the names of the pictures in a folder after `start`, sorted by folder and name."""
+    if not folder.is_dir():
+        return
+    with os.scandir(folder) as found:
+        entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in found)
+    for name, is_folder in entries:
+        if is_folder:
+            yield from _pictures(folder / name, f"{start}{name}/")
+        elif name[0] != "." and name.lower().endswith(ENDINGS):
+            yield start + name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import difflib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +28,8 @@ from driftline.spec.settings import display_name
 from driftline.store.labels import write_labels
 from driftline.store.store import Store
 from driftline.types import Settings
+
+ARGUMENTS = ("runs", "data_dir", "jobs", "engine", "address", "cache")
 
 
 def run(
@@ -64,6 +67,9 @@ def _given(spec: Spec | Settings | str | Path | None, parts: Settings) -> Spec |
     """Return the given spec, or the given parts of one."""
     if spec is not None and parts:
         raise UserError(f"give a spec or its parts, not both: leave out {', '.join(parts)}")
+    for name in parts.keys() - Spec.model_fields:
+        if near := difflib.get_close_matches(name, ARGUMENTS, n=1, cutoff=0.8):
+            raise UserError(f"run has no argument '{name}'. Did you mean '{near[0]}'?")
     return parts if spec is None else spec
 
 

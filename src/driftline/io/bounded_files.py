@@ -45,6 +45,14 @@ def open_file(path: Path) -> BinaryIO:
     return io.BufferedReader(_BoundedReader(path, allowed))
 
 
+def check_unpacked(path: Path) -> None:
+    """Refuse a gzipped file that unpacks to too much before anything of it is kept in memory."""
+    if path.suffix.lower() == ".gz":
+        with open_file(path) as file:
+            while file.read(2**20):
+                pass
+
+
 class _BoundedReader(io.RawIOBase):
     """The content of a gzipped file, up to a number of bytes."""
 

@@ -33,6 +33,7 @@ BOOKKEEPING = frozenset((
 # fmt: on
 """Attributes that Python gives to a class, and that say nothing more than its code."""
 MISSING = object()
+HEAP_TYPE = 1 << 9  # the flag of classes that Python code made
 
 
 class CannotHash(Exception):
@@ -117,9 +118,10 @@ class ObjectHasher:
 
     def _class(self, cls: type) -> Iterator[str]:
         yield _versioned(cls.__module__, cls.__qualname__)
-        if not is_own(cls.__module__):
+        if not (is_own(cls.__module__) or _has_no_module(cls)):
             return
-        self.own_modules.add(cls.__module__)
+        if is_own(cls.__module__):
+            self.own_modules.add(cls.__module__)
         for base in (type(cls), *cls.__bases__):
             yield self.hash(base)
         yield repr(inspect.get_annotations(cls))
@@ -161,6 +163,13 @@ def is_own(module: str | None) -> bool:
         return False
     file = getattr(sys.modules.get(module), "__file__", None) or ""
     return not {"site-packages", "dist-packages"}.intersection(Path(file).parts)
+
+
+def _has_no_module(cls: type) -> bool:
+    """Return whether a class was made by `exec` without a module's name; Python then says that it is a builtin."""
+    return bool(
+        cls.__module__ == "builtins" and cls.__flags__ & HEAP_TYPE and vars(builtins).get(cls.__name__) is not cls
+    )
 
 
 def _versioned(module: str | None, name: str) -> str:

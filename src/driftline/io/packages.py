@@ -17,7 +17,7 @@ def import_package(name: str, needed_by: str) -> Any:
             raise
         raise UserError(
             f"{needed_by} needs {name}, which is installed but needs {error.name}, which is not: "
-            f"pip install {error.name}"
+            f"pip install {str(error.name).partition('.')[0]}"
         ) from error
     except Exception as error:  # a package that was built for another version of torch fails in many ways
         reason = " ".join(str(error).split())[:300]

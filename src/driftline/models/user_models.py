@@ -34,7 +34,7 @@ def factory_of(name: str, thing: Any) -> Callable[..., Network]:
     make = thing
     if not (isinstance(thing, type | functools.partial) or inspect.isroutine(thing)):
         make = functools.partial(copy.deepcopy, thing)  # the model itself
-    parameters = {} if make is not thing else dict(inspect.signature(make).parameters)
+    parameters = _parameters(shown, thing) if make is thing else {}
     loading = () if registry.describe("model", name) else _loading_options(thing, parameters)
 
     def build(
@@ -55,6 +55,13 @@ def factory_of(name: str, thing: Any) -> Callable[..., Network]:
 
     _describe(build, name, make, parameters, loading)
     return build
+
+
+def _parameters(name: str, thing: Callable[..., Network]) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(thing).parameters)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"model '{name}' cannot be made: {error}") from error
 
 
 def _loading_options(thing: object, parameters: dict[str, inspect.Parameter]) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ UNUSED = re.compile(
 )
 """Tensors of a file that a network need not have a place for: parts of the training, and counters."""
 
+POSITIONS = re.compile(r"pos(itional)?_embed")
+
 
 @dataclass(frozen=True)
 class LoadedWeights:
@@ -118,8 +120,19 @@ def load_weights(
     given = file.tensors if convert is None else convert(file.tensors)
     used, initialized = _match(network, given, head, file.path, advice)
     network.load_state_dict(used, strict=False)
-    left_out = [*file.others, *(file.prefix + name for name in given.keys() - used.keys())]
+    unused = [*_dropped(file.tensors, given), *(given.keys() - used.keys())]
+    left_out = [*file.others, *(file.prefix + name for name in unused)]
     return LoadedWeights(weights, head, len(used), file.entry, file.prefix, count_by_start(left_out), initialized)
+
+
+def _dropped(before: dict[str, Tensor], after: dict[str, Tensor]) -> list[str]:
+    """Return the names of tensors that a conversion left out: it has neither their names nor their memory.
+
+    Position embeddings are never left out, but have new memory if they are resized.
+    """
+    memory = {tensor.untyped_storage().data_ptr() for tensor in after.values()}
+    gone = (name for name, tensor in before.items() if tensor.untyped_storage().data_ptr() not in memory)
+    return [name for name in gone if name not in after and not POSITIONS.search(name)]
 
 
 def head_name(network: nn.Module) -> str:

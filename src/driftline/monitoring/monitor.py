@@ -236,4 +236,4 @@ def _check_delay(delay: str | None) -> str | int:
     """Return the delay of labels; refuse a number of periods."""
     if delay is not None and delay.strip().isdecimal():
         raise UserError(f"delay '{delay}': a monitor has no periods; give a time such as 12h, 60d or 8w")
-    return delay or 0
+    return 0 if delay is None else delay

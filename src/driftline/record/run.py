@@ -249,7 +249,12 @@ def load(path: str | Path) -> Record:
     folder = Path(path)
     if (folder / CARD).exists():
         return Record([Run(folder)])
-    cards = sorted((folder / "runs").glob(f"*/{CARD}"))
-    if not cards:
+    runs = runs_in(folder)
+    if not runs:
         raise UserError(f"no finished run in {folder}: expected a run's folder or a store made by `driftline run`")
-    return Record(run for run in drop_damaged(Run(card.parent) for card in cards) if run.is_final)
+    return Record(run for run in drop_damaged(runs) if run.is_final)
+
+
+def runs_in(store: Path) -> list[Run]:
+    """Return the runs in a store's folder, damaged ones included: one without a card is damaged."""
+    return [Run(path) for path in sorted((store / "runs").glob("[!.]*")) if path.is_dir()]

@@ -33,7 +33,7 @@ from driftline.errors import DamagedFile, UserError, shorten
 from driftline.io.atomic import disk_errors, sync_folder, write_json
 from driftline.io.checksums import read_checked, write_checked
 from driftline.record.card import CARD
-from driftline.record.run import FRAMES, Record, Run, drop_damaged
+from driftline.record.run import FRAMES, Record, Run, drop_damaged, runs_in
 from driftline.store.remote import RemoteStore, is_url, local_folder
 from driftline.store.run_names import ambiguity_message, matches
 from driftline.store.verified import VerifiedRuns
@@ -215,7 +215,7 @@ class Store:
 
     def runs(self) -> list[Run]:
         """Return all finished runs, including damaged ones and those of searches."""
-        return [Run(path.parent) for path in sorted((self.folder / "runs").glob(f"*/{CARD}"))]
+        return runs_in(self.folder)
 
     def find(self, name: str) -> Run:
         """Return the run in this folder, or the one that `name` matches: start of its key, METHOD, or METHOD:SEED.

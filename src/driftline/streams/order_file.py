@@ -123,6 +123,7 @@ def _read(path: Path) -> list[pd.DataFrame]:
                 lines = [line.decode().strip() for line in file]
             return [pd.DataFrame({"id": [line for line in lines if line]}, dtype=str)]
         case ".csv" | ".csv.gz":
+            bounded_files.check_unpacked(path)
             with bounded_files.open_file(path) as file, warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas only warns that it drops cells
                 return [pd.read_csv(file, dtype=str, keep_default_na=False, index_col=False, encoding="utf-8-sig")]

@@ -305,7 +305,7 @@ def test_nothing_is_ever_fitted_to_the_images_of_the_stream(tmp_path: Path, file
     untaught = spec(tmp_path / "all.npz", ["frozen"], upstream_updates=0)
     with pytest.raises(UserError, match=r"needs a pretrained model: give weights \(--set model\.weights"):
         driftline.run({**untaught, "model": "logistic-regression"}, runs=tmp_path / "runs")
-    with pytest.raises(UserError, match=r"needs a pretrained model.*set `pretrained = True` on the network"):
+    with pytest.raises(UserError, match=r"needs a pretrained model.*data with images to train on$"):
         driftline.run(untaught, runs=tmp_path / "runs")
 
 

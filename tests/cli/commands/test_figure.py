@@ -117,6 +117,10 @@ def test_what_is_left_out_is_said(figure: Command, tmp_path: Path) -> None:
     [
         (("weight-pathe",), "no figure 'weight-pathe'. Did you mean 'weight-path'?"),
         (("weight-path", "-o", "p.gif"), "p.gif: a figure is written as .svg, .pdf, .png, .html"),
+        (("svcca", "--as", "gif"), "no format 'gif'. Known: html, pdf, png, svg, vega"),
+        (("svcca", "--as", "vega", "-o", "p.svg"), "--as vega writes a .vl.json file, not p.svg: leave out one of"),
+        (("svcca", "--benchmark", ""), "--benchmark is empty"),
+        (("curves", "--metric", ""), "option --metric is empty"),
         (("svcca", "--points", "3"), "figure 'svcca' has no option --points"),
         (("weight-path", "--batch-norm", "kept"), "--batch-norm kept: should be 're-estimated' or 'interpolated'"),
         (("weight-path", "--points", "1"), "--points 1: should be greater than or equal to 2"),

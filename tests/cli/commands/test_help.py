@@ -53,6 +53,7 @@ def test_help_without_a_name_or_with_a_command_is_that_of_the_command_line() -> 
         (["method", "forzen"], r"no method 'forzen'\. Did you mean 'frozen'\?"),
         (["date", "yearbook"], r"no kind 'date'\. Did you mean 'data'\?"),
         (["mine.py:Mine"], r"say what mine\.py:Mine is, for example: driftline help method mine\.py:Mine"),
+        (["data"], r"which dataset\? `driftline list datasets` shows all; then driftline help data NAME"),
         (["data", "yearbook", "x"], "takes a kind and a name"),
     ],
 )

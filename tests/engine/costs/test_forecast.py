@@ -137,11 +137,18 @@ def test_a_search_is_forecast_as_it_runs(tmp_path: Path) -> None:
 
 
 class Profiler:
-    """A profiling process in which all stages cost the same; a profile takes `overrun` times the time it is given."""
+    """A profiling process in which all stages cost the same.
 
-    def __init__(self, stage_seconds: float = 10.0, overrun: float = 1.0) -> None:
+    A profile takes `overrun` times the time it is given, or `least` seconds if that is more. The first one of a kind
+    takes `once` seconds more, and so does reading the data.
+    """
+
+    def __init__(
+        self, stage_seconds: float = 10.0, overrun: float = 1.0, least: float = 0.0, once: float = 0.0
+    ) -> None:
         self.start, self.spent, self.store, self.stage_seconds = 3.0, 3.0, Store(Path("none")), stage_seconds
-        self.overrun, self.profiled = overrun, 0
+        self.overrun, self.least, self.once = overrun, least, once
+        self.profiled, self.seconds = 0, 0.0
         self.results: set[str] = set()
 
     def __enter__(self) -> Profiler:
@@ -151,15 +158,18 @@ class Profiler:
         """Nothing is left behind."""
 
     def reading(self, stage: Stage) -> float:
-        return 0.0
+        self.spent += self.once
+        return self.once
 
     def cost(self, stage: Stage, inputs: Mapping[str, Path], seconds: float, first: bool) -> tuple[Cost, float]:
         assert {path.stem for path in inputs.values()} <= self.results, (
             f"{stage.title} starts from what was not profiled"
         )
         self.results.add(stage.key)
-        self.spent, self.profiled = self.spent + self.overrun * seconds, self.profiled + 1
-        return Cost(self.stage_seconds, 0, 0), 0.0
+        taken, more = max(self.overrun * seconds, self.least), self.once if first else 0.0
+        self.seconds, self.profiled = self.seconds + taken, self.profiled + 1
+        self.spent += taken + more
+        return Cost(self.stage_seconds, 0, 0), more
 
 
 @pytest.fixture
@@ -170,7 +180,7 @@ def quick_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("stage_seconds", "limit", "least", "most"),
-    [(10.0, 2.0, 1.3, 2.0), (10.0, 100.0, 2.0, 4.0), (1000.0, PROFILING_SECONDS, 5.0, 20.0)],
+    [(10.0, 2.0, 1.3, 2.0), (10.0, 100.0, 2.0, 8.0), (1000.0, PROFILING_SECONDS, 5.0, 20.0)],
 )
 def test_profiling_is_bounded_by_a_tenth_of_the_work(
     stage_seconds: float, limit: float, least: float, most: float, tmp_path: Path
@@ -181,6 +191,29 @@ def test_profiling_is_bounded_by_a_tenth_of_the_work(
     found = stage_costs(planned.stages, grouper, Store(tmp_path), lambda: profiler, limit)
     assert least < profiler.spent - profiler.start <= most
     assert found.extrapolated == 0
+
+
+@pytest.mark.parametrize(
+    ("stage_seconds", "least", "once", "profiled"),
+    [
+        (2.0, 0.9, 0.0, 2),  # 20 s of work: 2 s of profiling
+        (2.0, 0.9, 50.0, 2),  # what a worker does only once is not profiling
+        (200.0, 7.0, 0.0, 2),  # 2000 s of work: 20 s
+        (20.0, 3.0, 0.0, 6),
+        (0.1, 0.4, 0.0, 2),  # 1 s at least
+        (0.1, 5.0, 0.0, 1),  # one stage of each class in any case
+    ],
+)
+def test_no_profile_begins_that_would_exceed_a_tenth_of_the_work(
+    stage_seconds: float, least: float, once: float, profiled: int, tmp_path: Path
+) -> None:
+    methods = [{"name": "retrain-every-k", "k": k} for k in range(1, 11)]
+    planned = plan(parse({**TABLE, "methods": methods}))  # ten stages of ten kinds
+    profiler: Any = Profiler(stage_seconds, least=least, once=once)
+    grouper = StageGrouper(planned.fit_specs, DatasetCache())
+    found = stage_costs(planned.stages, grouper, Store(tmp_path), lambda: profiler, PROFILING_SECONDS)
+    assert (profiler.profiled, found.extrapolated) == (profiled, 10 - profiled)
+    assert profiled == 1 or profiler.seconds <= min(PROFILING_SECONDS, max(1.0, 0.1 * 10 * stage_seconds))
 
 
 def test_stages_for_which_no_time_is_left_cost_what_similar_ones_do(tmp_path: Path) -> None:

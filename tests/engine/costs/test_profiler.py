@@ -66,6 +66,25 @@ def test_a_cost_that_grows_along_the_loop_is_met(clock: Clock) -> None:
     assert received.seconds == pytest.approx(sum(k * 1e-4 for k in range(1000)), rel=0.1)
 
 
+def test_a_cold_first_iteration_does_not_count_for_all(clock: Clock) -> None:
+    """There is no time at all, but the first iteration prepares what later ones find ready."""
+    profiler = LoopProfiler(0.01)
+    with profiling.use(profiler):
+        for k in profiling.sample(range(1000)):
+            clock.work(0.001 if k else 0.5)
+    assert profiler.seconds == pytest.approx(0.5 + 0.999)
+
+
+def test_a_long_first_iteration_is_the_only_one(clock: Clock) -> None:
+    profiler, turns = LoopProfiler(0.01), 0
+    with profiling.use(profiler):
+        for _ in profiling.sample(range(1000)):
+            clock.work(5.0)
+            turns += 1
+    assert turns == 1
+    assert profiler.seconds == pytest.approx(5000.0)
+
+
 def test_loops_within_loops_are_reckoned_too(clock: Clock) -> None:
     received, turns = LoopProfiler(1.0), 0
     with profiling.use(received):

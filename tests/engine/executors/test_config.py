@@ -48,6 +48,9 @@ def test_the_engine_that_fits(output: dict[str, Any], meant: str) -> None:
         ({"timeout": float("inf")}, "--timeout inf: give a number above 0, and at most 1e"),
         ({"timeout": float("nan")}, "--timeout nan: give a number above 0"),
         ({"name": "ray", "cpus": -1}, "--cpus -1: give a number above 0"),
+        ({"jobs": "two"}, "--jobs 'two': give a whole number"),
+        ({"jobs": 1.5}, "--jobs 1.5: give a whole number"),
+        ({"timeout": "1h"}, "--timeout '1h': give a number"),
         ({"retries": -1}, "--retries -1: give a number from 0"),
     ],
 )

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import yaml
 
+from driftline.device import WORKER_VARIABLE
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors.base import Event, OnEvent, RunSummary
 from driftline.engine.executors.config import ExecutorConfig
@@ -27,6 +28,7 @@ from driftline.engine.planning.plan import Plan, merged, plan
 from driftline.engine.pool import executors
 from driftline.engine.ray.executor import RayExecutor
 from driftline.engine.ray.progress import ActiveTask
+from driftline.engine.ray.task import _use_reserved_gpu
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import StageContext
 from driftline.errors import UserError
@@ -258,11 +260,30 @@ def test_more_than_any_machine_has_is_refused(cluster: Any, tmp_path: Path) -> N
         pass
 
 
+def test_a_worker_with_a_gpu_serves_one_task(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker's second task may have another GPU, but CUDA stays on the one it started with."""
+    monkeypatch.setattr("driftline.engine.ray.executor._check_resources", lambda *_: None)
+    for gpus, calls in ((0.5, 1), (0.0, 0)):
+        config = ExecutorConfig("ray", jobs=1, address=cluster.address, gpus=gpus)
+        with executors(config, Store(tmp_path), DatasetCache()) as (hand,):
+            options = hand.task._default_options  # type: ignore[attr-defined]
+        assert (options.get("num_gpus", 0), options.get("max_calls", 0)) == (gpus, calls)
+
+
+@pytest.mark.parametrize(("reserved", "expected"), [([1], "1"), (["3"], "3"), (["GPU-8e0f"], "0"), ([], None)])
+def test_a_task_takes_the_gpu_that_ray_reserved(
+    reserved: list[Any], expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(WORKER_VARIABLE, "7")  # so that it is restored in the end
+    monkeypatch.delenv(WORKER_VARIABLE)
+    monkeypatch.setattr(pytest.importorskip("ray"), "get_gpu_ids", lambda: reserved)
+    _use_reserved_gpu()
+    assert os.environ.get(WORKER_VARIABLE) == expected
+
+
 def test_why_a_task_was_lost_is_said_in_a_sentence(tmp_path: Path) -> None:
     kinds = pytest.importorskip("ray.exceptions")
-    hand = RayExecutor(
-        sys.modules["ray"], None, {}, None, SimpleNamespace(closing=False), StageContext(Store(tmp_path)), 2
-    )  # type: ignore[arg-type]
+    hand = RayExecutor(sys.modules["ray"], None, None, SimpleNamespace(closing=False), StageContext(Store(tmp_path)), 2)  # type: ignore[arg-type]
     call = ActiveTask(run("k"), lambda done, total: None, None)
     full = hand._lost(call, kinds.OutOfMemoryError("Task was killed due to the node running low on memory."))
     assert str(full) == "its machine ran out of memory: ask for more with --memory, or run fewer with --jobs"

@@ -10,6 +10,8 @@ import driftline
 from driftline.errors import UserError
 from driftline.record.run import Record
 from driftline.report.analysis.displays import displays
+from driftline.report.tables.arrange import relabel
+from driftline.report.tables.model import Table
 from driftline.store.labels import write_labels
 from driftline.store.store import Store
 
@@ -120,3 +122,9 @@ def test_a_caption_is_for_one_table(tmp_path: Path) -> None:
     both = Record([*make(tmp_path, {"erm": 0.5}).runs, *make(tmp_path, {"erm": 0.6}, **other).runs])
     with pytest.raises(UserError, match="these runs make 2: timeline · clouds · mlp; timeline · digits · mlp"):
         driftline.table(both, caption="One")
+
+
+def test_notes_show_a_method_file_by_its_class(record: Record) -> None:
+    table = Table("t", "method", (), (), notes=("own.py:Mine(k=2) wins",), footnotes=("own.py:Mine(k=2) fails",))
+    (found,) = relabel([table], displays(record))
+    assert (found.notes, found.footnotes) == (("Mine(k=2) wins",), ("Mine(k=2) fails",))

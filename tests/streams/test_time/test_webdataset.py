@@ -137,6 +137,44 @@ def test_shards_as_a_dataset(tmp_path):
     assert data.task.width == 7
 
 
+def write_tar(path, entries):
+    """Write entries, numbers as the text of a class and shapes as black pictures with a white right half."""
+    with tarfile.open(path, "w") as tar:
+        for name, content in entries:
+            if isinstance(content, tuple):
+                pixels = np.zeros((*content, 3), np.uint8)
+                pixels[:, content[1] // 2 :] = 255
+                file = io.BytesIO()
+                Image.fromarray(pixels).save(file, "PNG")
+                content = file.getvalue()
+            member = tarfile.TarInfo(name)
+            data = content if isinstance(content, bytes) else str(content).encode()
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+
+
+def test_the_conventions_of_webdataset(tmp_path):
+    """Folders belong to the key, a key that comes back is a new sample, and other fields are ignored."""
+    entries = [("__meta__.json", b"{}"), ("train/0.PNG", (8, 16)), ("train/0.cls", 1), ("train/0.pyd", b"code")]
+    entries += [("val/0.cls", 2), ("val/0.seg.png", (4, 4)), ("val/0.jpeg", (8, 8)), ("train/0.png", (16, 8))]
+    write_tar(tmp_path / "name-000000.tar", [*entries, ("train/0.cls", 0), ("only.txt", b"text")])
+    data = load("webdataset", {"path": str(tmp_path), "size": 8})
+    assert (data.samples.y.tolist(), data.samples.x.shape) == ([1, 2, 0], (3, 8, 8, 3))
+    center = load("webdataset", {"path": str(tmp_path), "size": 8, "resize": 12})
+    assert (data.samples.x[0, :, 1] == 0).all()
+    assert center.samples.x[0, 0, :, 0].tolist() == [0, 0, 0, 43, 212, 255, 255, 255]
+    assert data.samples.x[0, 0, :, 0].tolist() != center.samples.x[0, 0, :, 0].tolist()
+    assert center.fingerprint != data.fingerprint
+    with pytest.raises(UserError, match=r"expected square images, but found 16 x 8 pixels: choose a size with --set"):
+        load("webdataset", {"path": str(tmp_path)})
+    with pytest.raises(UserError, match="resize needs a size"):
+        load("webdataset", {"path": str(tmp_path), "resize": 12})
+    for entries, reason in (([("a.jpg", (8, 8))], "no class of a"), ([("b.cls", 1)], "no image of b")):
+        write_tar(tmp_path / "name-000000.tar", entries)
+        with pytest.raises(UserError, match=reason):
+            load("webdataset", {"path": str(tmp_path)})
+
+
 def test_what_is_no_shard_is_refused(tmp_path):
     with pytest.raises(UserError, match="no shard in"):
         shards(tmp_path)

@@ -11,10 +11,10 @@ from typer.core import TyperCommand
 
 from driftline import registry
 from driftline.cli.completion import complete_names
-from driftline.cli.options import DataFolder, RunsFolder, check_output, split_names
+from driftline.cli.options import DataFolder, RunsFolder, check_output, refuse_empty, split_names
 from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
-from driftline.errors import UserError
+from driftline.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from driftline.types import JsonObject
@@ -36,7 +36,10 @@ Output = Annotated[
         help=".svg, .pdf, .png, .html, or .vl.json for the Vega-Lite spec. [default: NAME.svg]",
     ),
 ]
-Benchmark = Annotated[str | None, typer.Option(help="Only runs of this benchmark.")]
+Format = Annotated[
+    str | None, typer.Option("--as", help="svg, pdf, png, html or vega. [default: by the suffix of -o, else svg]")
+]
+Benchmark = Annotated[str | None, typer.Option(callback=refuse_empty, help="Only runs of this benchmark.")]
 Methods = Annotated[str | None, typer.Option(help="Only these methods: names or labels, separated by commas.")]
 Width = Annotated[str | None, typer.Option(help="Width in print: 3.3in, 8.4cm, 84mm or 240pt. [default: 3.5in or 7in]")]
 Height = Annotated[str | None, typer.Option(help="Height in print. [default: in proportion to the width]")]
@@ -44,6 +47,7 @@ Title = Annotated[str, typer.Option(help="Title in place of the figure's own, an
 Colors = Annotated[
     str | None, typer.Option(help="Colors of methods, such as '#0072B2,orange'. [default: the Okabe-Ito palette]")
 ]
+SUFFIXES = {"svg": ".svg", "pdf": ".pdf", "png": ".png", "html": ".html", "vega": ".vl.json"}
 FontSize = Annotated[float | None, typer.Option(help="Smallest text in points. [default: 7]")]
 
 
@@ -62,6 +66,7 @@ def figure(
     name: FigureName,
     arguments: Arguments = None,
     output: Output = None,
+    format: Format = None,
     benchmark: Benchmark = None,
     methods: Methods = None,
     width: Width = None,
@@ -79,7 +84,7 @@ def figure(
     from driftline.report.figures.export import check_format
 
     names, options = _split(arguments or [])
-    output = output or Path(f"{name}.svg")
+    output = _output(name, output, format)
     check_format(output)
     frame = make.figure(
         name,
@@ -98,6 +103,20 @@ def figure(
     for note in frame.attrs["notes"]:
         echo(note, err=True)
     echo(f"{output}, and its numbers in {output.with_suffix('.csv')}")
+
+
+def _output(name: str, output: Path | None, format: str | None) -> Path:
+    """Return the file to write, in the format that is asked for.
+
+    >>> str(_output("curves", None, "vega")), str(_output("curves", Path("a.pdf"), None))
+    ('curves.vl.json', 'a.pdf')
+    """
+    suffix = SUFFIXES.get(format or "svg")
+    if suffix is None:
+        raise unknown_name("format", str(format), SUFFIXES)
+    if format and output and output.suffix != Path(suffix).suffix:
+        raise UserError(f"--as {format} writes a {suffix} file, not {output.name}: leave out one of them")
+    return output or Path(f"{name}{suffix}")
 
 
 def option_rows(name: str) -> list[tuple[str, str]]:
@@ -129,4 +148,6 @@ def _split(words: list[str]) -> tuple[list[str], JsonObject]:
         options[key] = value if equals else next(rest, None)
         if options[key] is None:
             raise UserError(f"option {word} needs a value")
+        if options[key] == "":
+            raise UserError(f"option --{key} is empty")
     return names, options

@@ -40,6 +40,9 @@ def help_(context: typer.Context, words: Words = None) -> None:
         return
     commands = parent.command.commands  # type: ignore[attr-defined]
     if name not in commands:
+        if (kind := _kinds_of_things().get(name)) is not None:
+            plural = next(one for one in KINDS if KINDS[one] == kind)
+            raise UserError(f"which {kind}? `driftline list {plural}` shows all; then driftline help {name} NAME")
         things = {one for kind in registry.KINDS for one in registry.names(kind)}
         raise unknown_name("name or command", name, {*things, *PARTS, *commands})
     echo(commands[name].get_help(type(context)(commands[name], info_name=name, parent=parent)))
@@ -47,10 +50,15 @@ def help_(context: typer.Context, words: Words = None) -> None:
 
 def _kind(word: str) -> str:
     """Return the kind that a word such as `data` or `methods` stands for."""
-    kinds = {**KINDS, **dict(zip(registry.KINDS, registry.KINDS, strict=True)), "data": "dataset"}
+    kinds = _kinds_of_things()
     if word not in kinds:
         raise unknown_name("kind", word, kinds)
     return kinds[word]
+
+
+def _kinds_of_things() -> dict[str, str]:
+    """Return the kinds of things by the words for them."""
+    return {**KINDS, **dict(zip(registry.KINDS, registry.KINDS, strict=True)), "data": "dataset"}
 
 
 def _kinds(name: str) -> list[str]:

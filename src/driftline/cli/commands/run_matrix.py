@@ -87,8 +87,7 @@ def _apply_overrides(methods: list[Any], columns: Mapping[str, JsonObject], assi
 
 def run(recipe: Settings, store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
     """Run a matrix and print its table; return the exit code."""
-    from driftline.report.tables.matrix import matrix_tables  # imports charts, which no other run needs
-    from driftline.report.tables.render import render
+    from driftline.report.tables.make import make_tables  # imports charts, which no other run needs
 
     keep_freed_memory()
     datasets = DatasetCache(data_dir)
@@ -101,7 +100,7 @@ def run(recipe: Settings, store: Store, data_dir: Path | None, config: ExecutorC
     keys = [key for cell in finished.cells for key in cell.keys if key not in failed]
     if not quiet:
         if keys:
-            echo(render(matrix_tables(store.record(keys)), "md"))
+            echo(make_tables(store.record(keys), matrix=True).text("md"))
         else:
             echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in finished.cells))
         echo(f"kept in {path}. Next: driftline report --runs {store.name}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftline.cli.options import Runs, RunsFolder, parse_macs, split_names
+from driftline.cli.options import Runs, RunsFolder, parse_macs, refuse_empty, split_names
 from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
 
@@ -34,7 +34,9 @@ Metrics = Annotated[
 Methods = Annotated[
     str | None, typer.Option(help="Methods to show, in this order: names or labels, separated by commas.")
 ]
-Order = Annotated[str, typer.Option(help="A metric to sort the rows by, best first. [default: by name]")]
+Order = Annotated[
+    str | None, typer.Option(callback=refuse_empty, help="A metric to sort the rows by, best first. [default: by name]")
+]
 Columns = Annotated[
     str | None, typer.Option(help="Columns to show, in this order, such as ood:mean,gmac. [default: all]")
 ]
@@ -55,7 +57,7 @@ def table(
     budget_macs: BudgetMacs = None,
     metrics: Metrics = None,
     methods: Methods = None,
-    order: Order = "",
+    order: Order = None,
     columns: Columns = None,
     precision: Precision = None,
     caption: Caption = "",
@@ -78,7 +80,7 @@ def table(
         budget_macs=parse_macs(budget_macs),
         metrics=split_names("--metrics", metrics),
         methods=split_names("--methods", methods),
-        order=order,
+        order=order or "",
         columns=split_names("--columns", columns),
         precision=precision,
         caption=caption,

@@ -92,15 +92,20 @@ def read_center(file: Path, size: int | None, resize: int | None = None, gray: b
     As torchvision does for evaluation, EXIF rotation left alone. With None as `size`, read the whole picture.
     """
     with file_errors(file, "a picture"), open_image(file) as image:
-        sized = image.convert("L" if gray else "RGB")
-        if size is None:
-            return _resize(sized, size)
-        short, to = min(image.size), resize or size
-        width, height = (int(to * side / short) for side in image.size)
-        if short != to:
-            sized = sized.resize((width, height), pil_image_module().Resampling.BILINEAR)
-        left, top = round((width - size) / 2), round((height - size) / 2)
-        return _resize(sized.crop((left, top, left + size, top + size)), size)
+        return to_center(image, size, resize, gray)
+
+
+def to_center(image: Image, size: int | None, resize: int | None = None, gray: bool = False) -> np.ndarray:
+    """Return the center of a Pillow image as `read_center` does."""
+    sized = image.convert("L" if gray else "RGB")
+    if size is None:
+        return _resize(sized, size)
+    short, to = min(image.size), resize or size
+    width, height = (int(to * side / short) for side in image.size)
+    if short != to:
+        sized = sized.resize((width, height), pil_image_module().Resampling.BILINEAR)
+    left, top = round((width - size) / 2), round((height - size) / 2)
+    return _resize(sized.crop((left, top, left + size, top + size)), size)
 
 
 def resize(pixels: np.ndarray, size: int) -> np.ndarray:

@@ -72,6 +72,7 @@ def _csv(file: Path, given: Dialect) -> pd.DataFrame:
         dialect = recognize(start.read(HEAD_BYTES), given)
     with bounded_files.open_file(file) as head:
         check_duplicates(_header(head, dialect))
+    bounded_files.check_unpacked(file)
     try:
         return _read_csv(file, dialect)
     except UnicodeDecodeError as error:

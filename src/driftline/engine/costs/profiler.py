@@ -33,6 +33,8 @@ SAMPLES = 4
 """Iterations of a long loop, at least; nested loops get time for that."""
 OVERRUN_FACTOR = 3
 """A loop ends when it has taken this many times the time it was given."""
+COLD_SECONDS = 1.0
+"""A first iteration may take this long for what later ones find ready; only a longer one counts for all."""
 COUNTS = ("forward", "backward", "probe_macs", "saved")
 
 
@@ -45,8 +47,6 @@ class Cost:
     bytes: int
     backward: int = 0
     """The part of `macs` for backward passes."""
-    overhead: float = 0.0
-    """The part of the seconds outside all loops."""
     error: str = ""
     """Why the stage failed, if it did."""
 
@@ -70,18 +70,12 @@ class LoopProfiler:
         self._began = device.clock()
         self._skipped = 0.0  # seconds of skipped iterations
         self._one_off = 0.0
-        self._in_loops = 0.0
         self._meters: list[MacCounter] = []
 
     @property
     def seconds(self) -> float:
         """Seconds that the whole stage would have taken so far."""
         return device.clock() - self._began + self._skipped
-
-    @property
-    def overhead(self) -> float:
-        """Seconds outside all loops."""
-        return device.clock() - self._began - self._in_loops
 
     @property
     def macs(self) -> int:
@@ -116,7 +110,7 @@ class LoopProfiler:
                 elif n > few and turns & (turns - 1) == 0:  # estimate again after 2, 4, 8, ... iterations
                     affordable = (allowed - spent) / ((spent - first) / (turns - 1))
                     stride = max(1, ceil((n - at) / max(affordable, MIN_SAMPLES)))
-                if n > few and spent > OVERRUN_FACTOR * allowed:
+                if n > few and spent > max(OVERRUN_FACTOR * allowed, COLD_SECONDS if turns == 1 else 0):
                     self._add(turn, n - at)
                     at = n
         except GeneratorExit:  # the loop ended early, which means nothing if iterations were left out
@@ -125,7 +119,6 @@ class LoopProfiler:
         finally:
             self._allowed.pop()
             if len(self._allowed) == 1:
-                self._in_loops += device.clock() - began
                 self.extrapolation = n / max(turns, 1)
 
     def _now(self) -> _Usage:
@@ -166,11 +159,11 @@ def _profile(stage: Stage, store: Store, datasets: DatasetCache, profiler: LoopP
         except Exception as failure:  # in half a record, for one, some metrics are not defined
             reason = str(failure) if isinstance(failure, UserError) else f"{type(failure).__name__}: {failure}"
             error = "" if profiler.shortened else reason
-        taken, overhead = profiler.seconds, profiler.overhead
+        taken = profiler.seconds
     forward, backward = stage.included_macs(store)
     size = result_size(stage, store) * (profiler.extrapolation if isinstance(stage, StreamRun) else 1)
     macs, back = max(profiler.macs - forward - backward, 0), max(profiler.backward - backward, 0)
-    return Cost(taken, macs, int(size), back, overhead, error)
+    return Cost(taken, macs, int(size), back, error)
 
 
 def result_size(stage: Stage, store: Store) -> int:

@@ -15,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 
@@ -128,14 +129,24 @@ def _handle(question: JsonObject, store: Store, datasets: DatasetCache) -> JsonO
         return {"seconds": time.process_time() - began}
     if "stage" not in question:
         return {"seconds": time.process_time()}  # since the process began
-    stage, seconds, more = Stage.from_json(question["stage"]), question["seconds"], 0.0
+    stage, seconds, marks = Stage.from_json(question["stage"]), question["seconds"], [time.process_time()]
     if question["first"]:
-        before = profile_stage(stage, store, datasets, WARM_UP_SHARE * seconds)
+        profile_stage(stage, store, datasets, WARM_UP_SHARE * seconds)
         _remove_result(stage, store)
+        marks.append(time.process_time())
     cost = profile_stage(stage, store, datasets, seconds)
-    if question["first"]:
-        more = max(before.overhead - cost.overhead, 0.0)
-    return {"cost": asdict(cost), "more": more}
+    marks.append(time.process_time())
+    return {"cost": asdict(cost), "more": one_time_seconds(marks)}
+
+
+def one_time_seconds(marks: Sequence[float]) -> float:
+    """Return how much longer a profile took before the same one with more time, given the times before and after each.
+
+    >>> one_time_seconds([0.0, 5.0, 7.0]), one_time_seconds([0.0, 1.0, 7.0]), one_time_seconds([0.0, 5.0])
+    (3.0, 0.0, 0.0)
+    """
+    first, *others = (after - before for before, after in pairwise(marks))
+    return max(first - sum(others), 0.0) if others else 0.0
 
 
 def _link(target: Path, source: Path) -> None:

@@ -6,7 +6,7 @@ fits in proportion to the samples of an epoch.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -99,8 +99,12 @@ class _Profiling:
         self._on_profile = on_profile
         self._limit, self._bounded = seconds, bounded
         self._to_do = {group: sum(not stage.is_done(store) for stage in alike) for group, alike in members.items()}
+        self._to_do_by_kind: Counter[str] = Counter()
+        for group, number in self._to_do.items():
+            self._to_do_by_kind[members[group][0].kind] += number
         self._seen: set[tuple[str, str]] = set()
         self._results: dict[str, Path] = {}  # a file for each group that other stages start from
+        self._taken: dict[str, float] = {}  # by kind of stage: seconds of the latest profile
 
     def profile(self, missing: Mapping[str, list[Stage]], profiler: ProfilerProcess) -> None:
         """Profile one stage of each missing group; estimate those for which no time is left."""
@@ -109,9 +113,10 @@ class _Profiling:
         self._costs.start = profiler.start
         for number, (group, (stage, *_)) in enumerate(missing.items()):
             self._on_profile(number, len(missing), stage.title)
-            allowed, spent = self._allowed(), profiler.spent - profiler.start
+            allowed, spent = self._allowed(), self._spent(profiler)
             skipped = self._skipped_needs(stage, late)
-            if (spent > allowed or skipped) and self._similar(stage):
+            too_late = spent + self._taken.get(stage.kind, 0.0) > allowed
+            if (too_late or skipped) and self._similar(stage):
                 late.append(group)
                 continue
             time = max(TARGET_SHARE * allowed - spent, 0.1 * allowed) * stage.profile_weight / shares
@@ -132,20 +137,33 @@ class _Profiling:
         chains = [[*self._skipped_needs(self._members[group][0], late), group] for group in found]
         return list(dict.fromkeys(one for chain in chains for one in chain))
 
+    def _spent(self, profiler: ProfilerProcess) -> float:
+        """Return the seconds of all profiles so far, without what a worker does only once."""
+        return profiler.spent - self._costs.start - sum(self._costs.reading.values())
+
     def _allowed(self) -> float:
-        """Return the seconds that profiling may take, given the work that is known of so far."""
-        work = sum(cost.seconds * self._to_do[group] for group, cost in self._costs.by_group.items())
-        return min(self._limit, max(MIN_SECONDS, MAX_SHARE * work)) if self._bounded else self._limit
+        """Return the seconds that profiling may take, given the work as far as it can be estimated."""
+        if not self._bounded:
+            return self._limit
+        work, known, left = 0.0, defaultdict(list), Counter(self._to_do_by_kind)
+        for group, cost in self._costs.by_group.items():
+            kind = self._members[group][0].kind
+            known[kind].append(cost.seconds)
+            work += cost.seconds * self._to_do[group]
+            left[kind] -= self._to_do[group]
+        work += sum(mean(seconds) * left[kind] for kind, seconds in known.items())
+        return min(self._limit, max(MIN_SECONDS, MAX_SHARE * work))
 
     def _profile_group(self, group: str, stage: Stage, profiler: ProfilerProcess, seconds: float) -> None:
         data = dataset_key(stage.job.data)
         if data not in self._costs.reading:
             self._costs.reading[data] = profiler.reading(stage)
         kind = (stage.kind, stage.job.benchmark)
-        profiled = stage.as_profiled(self._grouper.fingerprint(stage))
+        profiled, before = stage.as_profiled(self._grouper.fingerprint(stage)), self._spent(profiler)
         cost, more = profiler.cost(profiled, self._inputs(stage), seconds, first=kind not in self._seen)
         self._costs.by_group[group] = cost
         self._costs.start += more
+        self._taken[stage.kind] = self._spent(profiler) - before
         self._seen.add(kind)
         self._results[group] = profiler.store.stage_path(profiled.key)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Literal, get_args
 
 from driftline.errors import UserError, unknown_name
@@ -35,6 +36,10 @@ class ExecutorConfig:
     """Bytes of memory that Ray reserves for a stage."""
 
     def __post_init__(self) -> None:
+        for name in ("jobs", "timeout", "retries", "cpus", "gpus", "memory"):
+            whole = name in ("jobs", "retries", "memory")
+            if (value := getattr(self, name)) is not None and not isinstance(value, Integral if whole else Real):
+                raise UserError(f"--{name} {value!r}: give a {'whole ' if whole else ''}number")
         if self.name is None:
             object.__setattr__(self, "name", self._default_name())
         if self.name not in get_args(Name):

@@ -161,6 +161,8 @@ def _check_trained(job: Job, model: Network, scenario: Scenario) -> None:
         )
     why = "never sees labels" if unlabeled else "uses a network's features and never trains them"
     way = _how_to_pretrain(job.benchmark, job.options)
+    if adapter.is_network and not registry.describe("model", job.model.name):
+        way += "; if your network comes trained, set its attribute `pretrained = True`"
     raise RequirementError(
         "a pretrained model", f"{job.method.display_name} {why}, so it needs a pretrained model: {way}"
     )
@@ -184,10 +186,7 @@ def _how_to_pretrain(benchmark: str, options: Settings) -> str:
         return f"pretrain on the first period with --set {benchmark}.upstream=1"
     weights = "give weights (--set model.weights=FILE)"
     if "upstream_updates" in options:
-        return (
-            f"{weights}, or upstream_updates above 0 and data with images to train on; if your own code loads its "
-            "weights, set `pretrained = True` on the network"
-        )
+        return f"{weights}, or upstream_updates above 0 and data with images to train on"
     return f"{benchmark} has no pretraining, so {weights} to a model that takes them"
 
 

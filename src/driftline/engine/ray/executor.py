@@ -43,12 +43,13 @@ def ray_executors(config: ExecutorConfig, store: Store, datasets: DatasetCache) 
     with connect(config) as ray:
         monitor, sweep = ProgressMonitor(ray, config.timeout), uuid.uuid4().hex
         payloads = PayloadCache(ray, sweep, config.timeout, store, datasets)
-        task = ray.remote(max_retries=0)(run_task)
         resources = {"num_cpus": config.cpus, "num_gpus": config.gpus, "memory": config.memory or 0}
         resources = {name: amount for name, amount in resources.items() if amount}
+        # With GPUs, Ray ends a worker after a task, if they are named here: CUDA would stay on the first one's GPU.
+        task = ray.remote(max_retries=0, **resources)(run_task)
         try:
             context = StageContext(store, datasets)
-            executor = RayExecutor(ray, task, resources, payloads, monitor, context, config.retries)
+            executor = RayExecutor(ray, task, payloads, monitor, context, config.retries)
             yield [executor] * _max_tasks(ray, config)
         finally:
             if monitor.lost is None:  # else the cluster does not answer
@@ -143,8 +144,6 @@ class RayExecutor:
 
     ray: Any
     task: Any
-    resources: dict[str, float]
-    """Reserved for each task."""
     payloads: PayloadCache
     monitor: ProgressMonitor
     context: StageContext
@@ -185,7 +184,7 @@ class RayExecutor:
 
     def _started(self, stage: Stage) -> Any:
         payload = self.payloads.payload(stage, self.monitor.actor)
-        return self.task.options(name=stage.title, **self.resources).remote(payload)
+        return self.task.options(name=stage.title).remote(payload)
 
     def _received(self, task: Any, incoming: IncomingResult, stage: Stage) -> TaskResult:
         """Return how a stage ended, once its whole result is here."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from driftline.device import WORKER_VARIABLE
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors import logs
 from driftline.engine.executors.base import StageFailed, run_stage
@@ -63,6 +64,7 @@ def run_task(payload: Payload) -> Iterator[TaskResult | Chunk]:
         yield TaskResult(node, reason=reason)
         return
     keep_freed_memory()
+    _use_reserved_gpu()
     with tempfile.TemporaryDirectory(dir=scratch_dir(payload.sweep)) as scratch:
         store = Store(Path(scratch))
         with logs.redirect(store, payload.stage.key):
@@ -70,6 +72,14 @@ def run_task(payload: Payload) -> Iterator[TaskResult | Chunk]:
         yield TaskResult(node, _log(store, payload.stage.key), **failure)
         if not failure:
             yield from iter_chunks(payload.stage.result_files(store))
+
+
+def _use_reserved_gpu() -> None:
+    """Take the accelerator that Ray reserved. Of CUDA's, a worker sees no other; of other kinds it sees all."""
+    import ray
+
+    if reserved := ray.get_gpu_ids():
+        os.environ[WORKER_VARIABLE] = str(reserved[0]) if str(reserved[0]).isdigit() else "0"
 
 
 def _compute(payload: Payload, store: Store) -> JsonObject:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from driftline.errors import unknown_name
 from driftline.record.run import Record, Run
@@ -46,6 +47,16 @@ def displays(record: Record) -> Displays:
         method: Display(label if counts[label] == 1 else method, min(headings[method], default=""))
         for method, label in shown.items()
     }
+
+
+def with_class_names(lines: Iterable[str], shown: Displays) -> tuple[str, ...]:
+    """Return lines with method files as they are shown; other names may be words of a sentence, and stay.
+
+    >>> with_class_names(["own.py:Mine(k=2) and ft"], {"own.py:Mine(k=2)": Display("Mine(k=2)"), "ft": Display("FT")})
+    ('Mine(k=2) and ft',)
+    """
+    files = sorted((name for name in shown if ".py:" in name), key=len, reverse=True)
+    return tuple(reduce(lambda line, name: line.replace(name, shown[name].label), files, line) for line in lines)
 
 
 def labeled_groups(record: Record) -> tuple[Group, ...]:

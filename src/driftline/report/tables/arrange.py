@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from driftline.errors import UserError, unknown_name
-from driftline.report.analysis.displays import Displays
+from driftline.report.analysis.displays import Displays, with_class_names
 from driftline.report.format import format_decimal, format_percent, format_value
 from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow
 
@@ -71,6 +71,8 @@ def relabel(tables: Sequence[Table], shown: Displays) -> list[Table]:
             table,
             columns=tuple(replace(column, name=label(column.name)) for column in table.columns),
             rows=tuple(replace(row, name=label(row.name), cells=tuple(map(cell, row.cells))) for row in table.rows),
+            notes=with_class_names(table.notes, shown),
+            footnotes=with_class_names(table.footnotes, shown),
         )
         for table in tables
     ]

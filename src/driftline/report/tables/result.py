@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from driftline.errors import unknown_name
 from driftline.record.run import Record
-from driftline.report.analysis.displays import Display, Displays, displays, place
+from driftline.report.analysis.displays import Display, Displays, displays, place, with_class_names
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.result_table import (
@@ -85,7 +85,7 @@ def result_table(results: ResultTable, shown: Displays | None = None) -> Table:
         row_header="method",
         columns=(*map(_column, results.columns), gmac, seeds),
         rows=(*rows, *([_row(results.trivial)] if results.trivial else [])),
-        notes=tuple(notes(results)),
+        notes=with_class_names(notes(results), shown or {}),
         caption=_caption(results),
         definitions=tuple(formulas(results)),
         below=_selected_settings(results, shown or {}),

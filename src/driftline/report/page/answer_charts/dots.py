@@ -22,7 +22,7 @@ from driftline.report.page.answer_charts.scene import (
 from driftline.report.page.look import GRID, NEW, OLD, PAPER, REST, SOFT, look
 from driftline.types import JsonObject, JsonRow
 
-ROW = 32  # pixels
+ROW = 32  # pixels at least
 NARROW_CARD = 400  # pixels, below which methods have short names
 MAX_ROWS = 9
 
@@ -50,7 +50,7 @@ def draw(scene: Scene, chart: Dots) -> JsonObject | None:
     span = Span(0, 100) if column.share and min(ends) < 40 else Span.around(ends)
     x = alt.X("value:Q", scale=span.scale, axis=alt.Axis(title=None, grid=True, tickCount=5, domain=False))
     y = alt.Y("method:N", sort=order, axis=_names(scene, chart, order))
-    plot = base(data, ROW * len(rows)).encode(
+    plot = base(data, max(scene.height, ROW * len(rows))).encode(
         tooltip=tooltips(("method", "method"), ("score", column.word), ("n", "test answers"), ("seeds", "seeds"))
     )
     color = alt.Color("method:N", scale=alt.Scale(domain=order, range=[scene.color(m) for m in order]), legend=None)
