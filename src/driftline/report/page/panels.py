@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from driftline.benchmarks.answer import MINUS
+from driftline.benchmarks.summary import Number
 from driftline.metrics import title
 from driftline.report.analysis import curves
 from driftline.report.analysis.composition import of_group
@@ -110,10 +112,10 @@ def against_frozen(results: ResultTable, page: PageCharts) -> Panel | None:
     for one in found:
         since = (format_images(one.worse_since),) if one.worse_to_the_end else ()
         cells = (
-            TableCell(format_points(one.gain)),
+            TableCell(_points(one.gain)),
             TableCell(f"{one.collapsed} of {one.seeds}"),
             TableCell(str(one.worse_to_the_end), lines=since),
-            TableCell(format_points(one.max_drop)),
+            TableCell(_points(one.max_drop)),
             TableCell(format_images(one.adapted_after)),
         )
         rows.append(TableRow(one.method, cells))
@@ -129,6 +131,10 @@ def against_frozen(results: ResultTable, page: PageCharts) -> Panel | None:
         note=note,
         hint=hint,
     )
+
+
+def _points(number: Number) -> str:
+    return format_points(number).replace("-", MINUS)
 
 
 def internals(results: ResultTable, page: PageCharts) -> Panel | None:
