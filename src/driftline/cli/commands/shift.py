@@ -66,9 +66,8 @@ def _measure(job: Job, datasets: object) -> list[JsonObject]:
     steps = build_scenario(job, datasets)[1].stream
     found = sequence_distances(steps)
     setting = str(job.options["shifts"])
-    echo(
-        f"{job.data.name}, {setting}, seed {job.seed}: {found.components} components, {found.explained:.1%} of variance"
-    )
+    title = f"{job.data.name}, {setting}, seed {job.seed}"
+    echo(f"{title}: {found.components} components, {found.explained:.1%} of the variance")
     echo("step                    inputs (W2)  given the label")
     rows: list[JsonObject] = []
     for t, name in enumerate(steps.names):

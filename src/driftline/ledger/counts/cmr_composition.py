@@ -7,9 +7,7 @@ from pathlib import Path
 from driftline.report.analysis.composition import of_file
 from driftline.types import JsonObject
 
-NOTE = (
-    "the released NLI stream of 100 steps with the answers of its upstream model; the figure has 50 steps of questions"
-)
+NOTE = "the released NLI stream of 100 steps with its upstream model's answers; the figure has 50 steps of questions"
 STREAM = "nli/cmr_nli_submission_stream.T=100,b=64,alpha=0.9,beta=0.5,gamma=0.8.json.gz"
 
 
