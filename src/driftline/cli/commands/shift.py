@@ -11,6 +11,7 @@ from driftline.cli import options
 from driftline.cli.printing.terminal import echo
 
 if TYPE_CHECKING:
+    from driftline.engine.build import DatasetCache
     from driftline.spec.job import Job
     from driftline.types import JsonObject
 
@@ -58,12 +59,14 @@ def _jobs(data: str, shifts: str, seeds: int, assignments: list[str] | None) -> 
     return spec.parse(content).jobs(default_model="linear")
 
 
-def _measure(job: Job, datasets: object) -> list[JsonObject]:
+def _measure(job: Job, datasets: DatasetCache) -> list[JsonObject]:
     """Print the distances of one sequence, and return them as scores."""
     from driftline.engine.build import build_scenario
+    from driftline.streams import ShiftSequence
     from driftline.streams.seq_to_final.distances import sequence_distances
 
     steps = build_scenario(job, datasets)[1].stream
+    assert isinstance(steps, ShiftSequence)
     found = sequence_distances(steps)
     setting = str(job.options["shifts"])
     title = f"{job.data.name}, {setting}, seed {job.seed}"

@@ -34,11 +34,11 @@ def labels(number: int, data_dir: Path | None) -> tuple[np.ndarray, np.ndarray]:
 def _sequence(number: int, classes: np.ndarray, novel: np.ndarray) -> Iterator[JsonObject]:
     sizes = np.bincount(classes)
     sizes = sizes[sizes > 0]
-    counts = [("samples", "sum", len(classes)), ("classes", "sum", len(sizes))]
-    counts += [("class-samples", stat, getattr(np, stat)(sizes)) for stat in ("min", "median", "max")]
+    counts: list[tuple[str, str, float]] = [("samples", "sum", len(classes)), ("classes", "sum", len(sizes))]
+    counts += [("class-samples", stat, float(getattr(np, stat)(sizes))) for stat in ("min", "median", "max")]
     for metric, stat, value in counts:
         row = {"setting": f"sequence {number}", "method": METHOD, "seed": 0, "metric": metric, "stat": stat}
-        yield {**row, "value": float(value)}
+        yield {**row, "value": value}
     unseen = unseen_flags(classes, np.flatnonzero(~novel))
     clock = time_baseline(unseen)
     for metric, value in (("clock-auroc", clock.auroc), ("clock-f1", clock.f1.value)):
