@@ -28,7 +28,8 @@ def _begin(order: list[str], paths: dict[str, list[object]], images: int, per_po
     >>> _begin(["fog", "snow"], {"fog": [[1, 0], [2, 0]], "snow": [[1, 0]]}, 50, 10)
     {0: 'fog', 20: 'snow', 30: 'fog'}
     """
-    begins, at = {}, 0
+    begins: dict[int, str] = {}
+    at = 0
     for name in cycle(order):
         if at >= images:
             return begins

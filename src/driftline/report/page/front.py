@@ -52,9 +52,6 @@ def _card(sections: Sequence[Section], charts: PageCharts) -> FrontCard:
     """Return the card of a benchmark: its group with the most runs outside of matrices, then with the most runs."""
     main = max(sections, key=lambda section: (not section.in_matrix, len(section.table.group.runs)))
     others = tuple(section for section in sections if section is not main)
-    chart, lines = None, ()
-    if main.answer:
-        scene = Scene(main.table, main.answer, charts, role_color(main.table, main.answer))
-        chart, lines = draw(scene), key(scene)
-    words = (main.question, main.text, main.answer, chart, lines)
+    scene = Scene(main.table, main.answer, charts, role_color(main.table, main.answer)) if main.answer else None
+    words = (main.question, main.text, main.answer, draw(scene) if scene else None, key(scene) if scene else ())
     return FrontCard(main.anchor, main.benchmark, main.data, *words, others[:OTHER_SETTINGS])
