@@ -74,10 +74,11 @@ def test_no_view_is_wider_than_the_window(page: Any, width: int, scheme: str) ->
 def test_details_lead_to_a_benchmark_and_back(page: Any) -> None:
     show(page, "answers")
     page.locator(".answer-card .name a").first.click()
-    assert page.locator(TIMELINE).is_visible()
+    page.locator(TIMELINE).wait_for()  # the view changes after the click
     assert not page.locator("#answers").is_visible()
     page.locator(f"{TIMELINE} .back a").click()
-    assert page.locator("#answers").is_visible()
+    page.locator("#answers").wait_for()
+    assert not page.locator(TIMELINE).is_visible()
     for link in page.locator("a[href^='#']").all():
         assert page.locator(str(link.get_attribute("href"))).count() == 1
 
