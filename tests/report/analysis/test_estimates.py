@@ -31,9 +31,7 @@ def test_an_unclipped_ratio_above_1_is_within_its_interval_and_its_axis(
     assert metric != "tas" or high == 1
 
 
-@pytest.mark.parametrize(
-    ("metric", "unit", "low", "high"), [("tas", 0.1, -0.4937, 1.0), ("sh", 1.0, -4.937, 14.937)]
-)
+@pytest.mark.parametrize(("metric", "unit", "low", "high"), [("tas", 0.1, -0.4937, 1.0), ("sh", 1.0, -4.937, 14.937)])
 def test_a_gain_of_a_share_is_at_most_1_and_one_in_periods_may_be_more(
     tmp_path: Path, metric: str, unit: float, low: float, high: float
 ) -> None:
