@@ -118,6 +118,23 @@ def test_a_counterpart_stands_for_a_printed_method(tmp_path: Path) -> None:
     assert pair.printed == pytest.approx(0.4579, abs=5e-4)
 
 
+def test_a_part_of_a_result_is_named_with_its_setting(tmp_path: Path) -> None:
+    results = make_result(tmp_path, {"frozen": [0.4, 0.5, 0.6]})
+    path = results["small"].folder / "scores.csv"
+    scores = pd.read_csv(path)
+    pd.concat([scores.assign(setting="first"), scores.assign(setting="second", value=0.7)]).to_csv(path, index=False)
+    both = tuple(
+        Comparison(result="small", scale="own", metrics=("oec:final",), setting=name) for name in ("first", "second")
+    )
+    text = write_page(
+        [Paper(name="Paper", order=1, items=(one_item(comparisons=both),))], read_results(tmp_path / "results")
+    )
+    first, second = text.split("From `")[1:3]
+    assert first.startswith("small`, first, (the paper's own scale: small)")
+    assert "50.0" in first
+    assert "70.0" in second
+
+
 def test_huge_numbers_have_three_digits(tmp_path: Path) -> None:
     results = make_result(tmp_path, {"frozen": [5.7173e15]}, metric="macs")
     comparison = Comparison(result="small", scale="own", metrics=("macs:final",))
