@@ -89,6 +89,19 @@ def test_an_unknown_method_of_a_test_is_refused(tmp_path: Path) -> None:
         decide(one_item("hgh > low"), make_result(tmp_path, VALUES))
 
 
+def test_a_finding_waits_for_runs_that_are_missing(tmp_path: Path) -> None:
+    results = make_result(tmp_path, {"erm-all": [0.1, 0.12, 0.11], "si": [0.5, 0.53, 0.51]})
+    card = results["small"].folder / "card.json"
+    card.write_text(json.dumps({"shared": {"run": {"benchmark": "timeline"}}}))
+    header = results["small"].folder / "result.json"
+    missing = {"missing": ["ft(updates=5) seed 0", "ft(updates=5) seed 1"]}
+    header.write_text(json.dumps({**json.loads(header.read_text()), **missing}))
+    results = read_results(tmp_path / "results")
+    assert decisions(one_item("ft > erm-all", "si > erm-all"), results) == ["holds"], "ft was not run yet"
+    with pytest.raises(UserError, match="no method"):
+        decide(one_item("swa > erm-all"), results)
+
+
 def test_printed_numbers_are_those_of_the_same_method_and_metric(tmp_path: Path) -> None:
     results = make_result(tmp_path, {"frozen": [0.4, 0.5, 0.6], "unprinted": [0.1, 0.1, 0.1]})
     comparison = Comparison(result="small", scale="substitute", source=SOURCE, metrics=("oec:final", "ukr:final"))
