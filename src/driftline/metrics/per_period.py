@@ -145,8 +145,6 @@ def example_maker(**settings: object) -> Callable[[np.random.Generator], JsonObj
 @metric(
     "ttr",
     formula="g(t,tau) = min(1, A[t,tau] / A[tau,tau])",
-    better="higher",
-    unit="share",
     paper=PAPER,
     example=example_maker(),
 )

@@ -151,8 +151,6 @@ def _example(rng: np.random.Generator) -> JsonObject:
     "efr",
     title="errors fixed (EFR)",
     formula="EFR(t) = Acc(f_{t+delay}, E_t), E_t the errors of f_{t-1} in Q_t; NaN if there are none",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=CMR,
     example=_example,
@@ -199,8 +197,6 @@ def cumulative_success(right: ArrayLike, asked: ArrayLike, counting: str = "incl
     "oec",
     title="overall (OEC)",
     formula="OEC(t) = mean of UKR(t), OKR(t), CSR(t), KG(t); mean OEC = mean of their four means",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=CMR,
     example=lambda rng: {name: rng.uniform(0, 1, 5) for name in ("ukr", "okr", "csr", "kg")},
@@ -214,8 +210,7 @@ def overall_criterion(ukr: ArrayLike, okr: ArrayLike, csr: ArrayLike, kg: ArrayL
 
 
 def _register(name: str, title: str, formula: str, compute: Callable[..., Curve]) -> None:
-    settings: JsonObject = {"better": "higher", "unit": "share", "bounds": (0, 1)}
-    metric(name, title=title, formula=formula, paper=CMR, example=_example, **settings)(compute)
+    metric(name, title=title, formula=formula, bounds=(0, 1), paper=CMR, example=_example)(compute)
 
 
 _before, _strict = partial(retention, indexing="before"), partial(cumulative_success, counting="strict")

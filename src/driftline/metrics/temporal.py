@@ -69,8 +69,6 @@ class EvalFix(NamedTuple):
 @metric(
     "accuracy",
     formula="A[t,tau] = share of right answers of the model of t in period tau",
-    better="higher",
-    unit="share",
     paper=PAPER,
     example=example_maker(),
 )
@@ -83,8 +81,6 @@ def accuracy(A: ArrayLike) -> np.ndarray:
     "tas",
     title="relative to fresh (TAS)",
     formula="TAS(t) = min(1, mean_k A[t,t+k] / mean_k A[t+k,t+k])",
-    better="higher",
-    unit="share",
     paper=PAPER,
     example=example_maker(),
 )
@@ -125,8 +121,6 @@ def adaptation_score(
     "id",
     title="accuracy now (ID)",
     formula="ID(t) = A[t,t]",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=WILD_TIME,
     example=example_maker(),
@@ -144,8 +138,6 @@ def in_distribution(A: ArrayLike) -> PerStep:
     "ood",
     title="accuracy later (OOD)",
     formula="OOD(t) = mean_k A[t,t+k]",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=WILD_TIME,
     example=example_maker(),
@@ -163,8 +155,6 @@ def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool 
 @metric(
     "ood-worst",
     formula="worst(t) = min_k A[t,t+k]",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=WILD_TIME,
     example=example_maker(),
@@ -222,9 +212,7 @@ UNCLIPPED = (0.0, np.inf)
 
 
 def _variant(name: str, formula: str, compute: Callable[..., object], bounds: tuple[float, float] | None) -> None:
-    metric(name, formula=formula, better="higher", unit="share", paper=PAPER, example=example_maker(), bounds=bounds)(
-        compute
-    )
+    metric(name, formula=formula, paper=PAPER, example=example_maker(), bounds=bounds)(compute)
 
 
 _variant("ttr-unclipped", "g(t,tau) = A[t,tau] / A[tau,tau]", fix(transfer_ratio, clip=False), UNCLIPPED)

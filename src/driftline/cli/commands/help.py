@@ -8,7 +8,7 @@ import typer
 
 from driftline import registry
 from driftline.cli.commands.figure import option_rows
-from driftline.cli.printing.names import KINDS
+from driftline.cli.commands.list import KINDS
 from driftline.cli.printing.settings import write_settings
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError, unknown_name

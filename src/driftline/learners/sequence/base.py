@@ -15,7 +15,7 @@ from typing import ClassVar
 from driftline.errors import RequirementError
 from driftline.learners.base import Learner, Outcome, Recall
 from driftline.learners.fit_plan import FitSpec, SearchPhase, SearchSpace, Winner, rank_scores, required_fits
-from driftline.learners.sequence.budget import limit_to_budget
+from driftline.learners.sequence.search_budget import limit_to_budget
 from driftline.reveal import RevealedLabels
 from driftline.tasks import Task
 from driftline.types import Inputs, JsonObject, Network, Samples, State, Targets, TrainingRound
