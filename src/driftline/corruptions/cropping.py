@@ -1,4 +1,4 @@
-"""From photographs to inputs of one size: random parts, flipped or not, or the center; and a memory for decoded files.
+"""Crop photographs to one size: random crops with flips, or the center; and a cache of decoded files.
 
 A stream of CCC shows a random part of each image, stretched to 224 pixels (`random_crop`); its calibration, like
 ImageNet-C, shows the center (`center_crop`). Both shrink with antialiasing, as Pillow does.

@@ -1,4 +1,4 @@
-"""How long, and how well, a model lasts on the periods after the one it was trained on.
+"""Accuracy of a model on the periods after the one it was trained on.
 
 All start from the accuracies A[..., t, tau] of the model of period t on period tau >= t: fractions, NaN where
 not evaluated, any leading axes (bootstrap draws, seeds). A[tau, tau], on held-out data, is the "oracle" of

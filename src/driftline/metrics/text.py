@@ -1,4 +1,4 @@
-"""How right written answers are: exact match and token F1, after the normalization of SQuAD.
+"""Exact match and token F1 of text answers, after SQuAD's normalization.
 
 Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016. Where several answers are
 accepted (`driftline.text_answers.join_answers`) the best of them counts; where none is, nothing is right.

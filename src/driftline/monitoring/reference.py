@@ -1,4 +1,4 @@
-"""What the monitor learns from the reference: how good the model is on held-out rows, and how all columns look."""
+"""The reference of a monitor: quality of the model on held-out rows, and the distribution of each column."""
 
 from __future__ import annotations
 

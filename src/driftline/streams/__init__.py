@@ -1,4 +1,4 @@
-"""How samples are laid out in time."""
+"""Streams: samples in time."""
 
 from driftline.streams.open_world.class_sizes import ClassSizeLaw
 from driftline.streams.open_world.ordered_world import ordered_world, published_world

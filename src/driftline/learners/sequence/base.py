@@ -1,6 +1,6 @@
 """Base class for methods that train in phases and choose each phase's hyper-parameters on validation data.
 
-Such a method returns in advance the fits that it needs for a number of steps. It keeps the labelled samples of
+Such a method returns in advance the fits that it needs for a number of steps. It keeps the labeled samples of
 each step, and computes the fits when it must answer: at the end if the protocol evaluates only then, and otherwise
 after each step, as if that were the last. An engine may compute the fits ahead; the result is the same.
 """

@@ -1,4 +1,4 @@
-"""How a network of several steps comes from the one before it."""
+"""Growth of a network: layers for the next steps of a sequence."""
 
 from __future__ import annotations
 
