@@ -108,8 +108,8 @@ class Regression:
 class TextToText:
     """Text to text: an answer is right if it is, normalized, one of the accepted ones (`driftline.text_answers`).
 
-    `y` is an array of strings, each with all accepted answers (`texts.join_answers`). The model is a `TextGenerator`:
-    raw outputs are the logits of every token of the right answer, given the tokens before it.
+    `y` is an array of strings, each with all accepted answers (`text_answers.join_answers`). The model is a
+    `TextGenerator`: raw outputs are the logits of every token of the right answer, given the tokens before it.
     """
 
     label_smoothing: float = 0.0

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial as fix
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftline.errors import UserError
 from driftline.metrics import metric
 from driftline.metrics.confidence import PeriodAnswers
 from driftline.metrics.horizons import drift_horizon, stability_horizon
@@ -43,11 +42,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "EvalFix",
     "accuracy",
     "adaptation_score",
     "drift_horizon",
-    "eval_fix",
     "in_distribution",
     "out_of_distribution",
     "stability_horizon",
@@ -57,13 +54,6 @@ __all__ = [
 
 WILD_TIME = "Yao et al. 2022, Wild-Time"
 Clipping = Literal["ratio", "transfer", "raw-transfer", "elementwise", "none"]
-
-
-class EvalFix(NamedTuple):
-    """Accuracy of one model on all later periods: unweighted mean and worst period."""
-
-    average: np.ndarray
-    worst: np.ndarray
 
 
 @metric(
@@ -169,19 +159,6 @@ def worst_future(A: ArrayLike, horizon: int | None = None, partial: bool = False
     use, counted = usable_steps(~np.isnan(future), horizon, partial)
     worst = np.where(use, future, np.inf).min(axis=-1, initial=np.inf)
     return PerStep(np.where(counted, worst, np.nan))
-
-
-def eval_fix(A: ArrayLike, split: int) -> EvalFix:
-    """Return Wild-Time's Eval-Fix: unweighted mean and minimum over the periods after `split`.
-
-    >>> result = eval_fix([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]], split=0)
-    >>> float(result.average), float(result.worst)
-    (0.55, 0.5)
-    """
-    periods = accuracies(A).shape[-1]
-    if not 0 <= split < periods - 1:
-        raise UserError(f"split {split} leaves no later period among {periods}: give 0 to {periods - 2}")
-    return EvalFix(out_of_distribution(A)[..., split], worst_future(A)[..., split])
 
 
 def with_r2(probes: pd.DataFrame) -> pd.DataFrame:

@@ -21,8 +21,6 @@ from driftline.registry import register
 from driftline.tasks import Task
 from driftline.types import Inputs, Network, Samples, State, Targets, take_rows
 
-DETECTORS = ("adwin", "page-hinkley", "kswin", "ddm")
-
 
 def new_detector(name: str, seed: int = 0) -> Any:
     """Return a new river detector."""
