@@ -25,7 +25,10 @@ Words = Annotated[
 
 
 def help_(context: typer.Context, words: Words = None) -> None:
-    """Describe a benchmark, method, dataset, model or metric: every setting with type, default, meaning and paper."""
+    """Describe a benchmark, method, dataset, model or metric.
+
+    Every setting is listed with its type, default and meaning, and the paper is named.
+    """
     parent = context.parent
     assert parent is not None
     if not words:

@@ -21,7 +21,10 @@ def list_(
     ],
     runs: RunsFolder = None,
 ) -> None:
-    """List registered methods, benchmarks, datasets, models or metrics, or the runs by time."""
+    """List methods, benchmarks, datasets, models or metrics, or runs.
+
+    Runs are listed by time, with status, score and command.
+    """
     if kind == "runs":
         from driftline.cli.printing.run_list import print_store_runs
         from driftline.store.store import Store
