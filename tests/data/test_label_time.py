@@ -76,7 +76,7 @@ def test_labels_without_a_time_are_never_revealed_and_counted() -> None:
     ("column", "sentence"),
     [
         ("knwon", "no column of the frame 'knwon'. Did you mean 'known'"),
-        ("when", "the frame: time, target, id and known must be different columns"),
+        ("when", "the frame: time, target, id, known and cluster must be different columns"),
         ("row", "the time column has dates and label time column 'row' has numbers: use one clock"),
     ],
 )
