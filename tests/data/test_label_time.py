@@ -131,6 +131,13 @@ def test_upstream_training_uses_only_labels_that_are_known() -> None:
         Timeline().build_scenario(late, Timeline.options(period="20 rows", upstream=1), Seed(0))
 
 
+@pytest.mark.parametrize("delay", ["36601d", "1000000000d", "9" * 20 + "d"])
+def test_a_delay_that_would_overflow_the_clock_is_refused(delay: str) -> None:
+    """Added to a date in microseconds, 10^9 days would be in the past: every label would be early."""
+    with pytest.raises(UserError, match=f"delay '{delay}' is longer than a century"):
+        delayed(np.array(["2024-01-01"], "datetime64[us]"), delay)
+
+
 def test_delays_in_weeks_hours_and_minutes() -> None:
     when = np.array(["2024-01-01"], "datetime64[us]")
     hours = [(delayed(when, text) - when)[0] / np.timedelta64(1, "h") for text in ("2w", "36 h", "90min")]
