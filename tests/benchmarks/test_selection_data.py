@@ -80,7 +80,8 @@ class Labeled(Memorized):
     min_reveal = Reveal.LABELS
 
 
-TEST_TIME = {"data": "color-digits", "order": "gradual", "corruptions": "contrast", "images": 64, "images_per_point": 32}
+GRADUAL = {"order": "gradual", "corruptions": "contrast", "images": 64, "images_per_point": 32}
+TEST_TIME = {"data": "color-digits", **GRADUAL}
 
 
 @pytest.mark.parametrize("name", [*CASES, "test-time"])

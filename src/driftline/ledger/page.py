@@ -16,8 +16,9 @@ from driftline.report.tables.markdown import escape
 
 DECISIONS: tuple[Decision, ...] = ("holds", "does not hold", "undecided")
 NOT_RUN = "not run"
-WITHOUT = (NOT_RUN, "not feasible", "nothing to run")
+WITHOUT = ("drawn", NOT_RUN, "not feasible", "nothing to run")
 PICTURE = "ledger.svg"
+HUGE = 1e9
 INTRO = f"""\
 # Ledger
 
@@ -33,6 +34,7 @@ this page from the committed [results](../results/README.md) and from the publis
   paper's side, *does not hold* if one is significant on the other side, and otherwise *undecided* at
   this scale. p-values are Holm-corrected for all tests of a table, at 5 %; fewer than three seeds decide
   nothing. A margin is stated with the test.
+- *Drawn* is a picture without numbers that was drawn once, with the command that is given; it is not kept here.
 - **Scale**: *{SCALES["own"]}*; *{SCALES["smaller"]}*; or *{SCALES["substitute"]}*, where only the order of methods can
   be compared.
 """
@@ -193,7 +195,9 @@ def _interval(pair: Pair) -> str:
 
 
 def _number(value: float, share: bool) -> str:
-    """Return a share in percent, a whole number, or another one with two decimals."""
+    """Return a share in percent, a huge number with three digits, a whole number, or another one with two decimals."""
+    if not share and abs(value) >= HUGE:
+        return f"{value:.3g}"
     if not share and float(value).is_integer():
         return f"{value:,.0f}"
     return format_value(value, share)
