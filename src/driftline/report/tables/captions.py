@@ -54,7 +54,13 @@ def caption(table: ResultTable) -> str:
 def notes(table: ResultTable) -> list[str]:
     """Return notes on intervals, highlights, selection of settings, and caveats."""
     lines = [_intervals(table), _highlights(table), *trivial_notes(table)]
-    lines += [*table.group.notes, *_compute(table), *_selection(table), *_fits(table)]
+    lines += [
+        *table.group.notes,
+        *budget_notes([table.group]),
+        *unequal_notes(table.group),
+        *_selection(table),
+        *_fits(table),
+    ]
     lines += [FALSE_ALARMS] if any(format_false_alarm(cell.false_alarm) for cell in table.cells()) else []
     if any(row.gmac is None for row in table.rows):
         lines.append("GMAC –: not counted.")
@@ -106,21 +112,18 @@ def budget_notes(groups: Iterable[Group]) -> list[str]:
     return [*lines, OVER.format(named=", ".join(over))] if over else lines
 
 
-def _compute(table: ResultTable) -> list[str]:
-    """Return the budget, and a caution if a method has more than twice the median compute of methods that train.
+def unequal_notes(group: Group) -> list[str]:
+    """Return a caution if a method has more than twice the median compute of the methods that train.
 
     The median of an even number is the lower of the two in the middle: of two methods, the cheaper one counts.
     """
-    lines = budget_notes([table.group])
-    trained = training_gmac(table.group)
+    trained = training_gmac(group)
     if len(trained) < 2:
-        return lines
+        return []
     median = statistics.median_low(trained.values())
     more = {method: gmac for method, gmac in trained.items() if gmac > MAX_COMPUTE * median}
-    if not more:
-        return lines
     named = ", ".join(f"{method} has {gmac / median:.3g} times" for method, gmac in more.items())
-    return [*lines, UNEQUAL.format(named=named, median=format_amount(median))]
+    return [UNEQUAL.format(named=named, median=format_amount(median))] if more else []
 
 
 def _fits(table: ResultTable) -> list[str]:
