@@ -66,7 +66,7 @@ def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         (("table", "--paper", ""), "--paper is empty"),
         (("table", "--caption", ""), "--caption is empty"),
         (("table", "--label", ""), "--label is empty"),
-        ((*RUN[:5], *RUN[7:], "--set", "model.width=4"), "'model' has settings but no name: give both"),
+        ((*RUN[:4], *RUN[6:], "--set", "model.width=4"), "'model' has settings but no name: give both"),
         ((*RUN[:-1], LONG), "no method 'xxx"),
         ((*RUN, "--seeds", "9" * 400), "at most 100,000"),
         (("run", "matrix", "--methods", "erm", "--seeds", "9" * 400), "at most 100,000"),
@@ -131,7 +131,7 @@ def test_a_method_without_a_name_is_left_to_the_spec() -> None:
     content = {"benchmark": "timeline", "data": "digits", "methods": [{"lr": 1}, "erm"]}
     changed = apply_overrides(content, ["erm.lr=2"])
     assert changed["methods"] == [{"lr": 1}, {"name": "erm", "lr": 2}]
-    with pytest.raises(UserError, match=r"methods.0.name"):
+    with pytest.raises(UserError, match="'methods.0' has settings but no name"):
         parse(changed)
 
 
