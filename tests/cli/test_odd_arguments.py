@@ -131,7 +131,7 @@ def test_a_method_without_a_name_is_left_to_the_spec() -> None:
     content = {"benchmark": "timeline", "data": "digits", "methods": [{"lr": 1}, "erm"]}
     changed = apply_overrides(content, ["erm.lr=2"])
     assert changed["methods"] == [{"lr": 1}, {"name": "erm", "lr": 2}]
-    with pytest.raises(UserError, match="'methods.0' has settings but no name"):
+    with pytest.raises(UserError, match=r"'methods\.0' has settings but no name"):
         parse(changed)
 
 
