@@ -246,7 +246,7 @@ INDEX: dict[str, dict[str, tuple[Any, ...]]] = {
         'examples': ('driftline.report.figures.examples', 'An image per class and step, with its label at that step; the same originals where that is possible.', None, '', {}, '', (), {}),
         'gains': ('driftline.report.figures.gains', 'Gain in the final value of a metric over a baseline on the same seeds, by the dynamics of the stream.', None, '', {}, '', (), {}),
         'internals': ('driftline.report.figures.internals', 'Diagnostics that methods report, such as the norm of their scales, over time.', None, '', {}, '', (), {}),
-        'model-map': ('driftline.report.figures.model_map', 'Map of the models of every step, as far apart as they disagree on the final test set.', None, '', {}, '', (), {}),
+        'model-map': ('driftline.report.figures.model_map', 'Map of the models of every step; distance is disagreement on the final test set.', None, '', {}, '', (), {}),
         'pareto': ('driftline.report.figures.pareto', 'A metric against compute, with the Pareto front; also as if no features had been cached, where they were.', None, '', {}, '', (), {}),
         'projection': ('driftline.report.figures.projection', 'Features of held-out samples in two dimensions, by ranges of time: UMAP if it is installed, else PCA.', None, '', {}, '', (), {}),
         'reset-interval': ('driftline.report.figures.setting_sweep', 'Accuracy by a setting that varies between runs of one method. [setting=rdumb.reset_every]', None, '', {}, '', (), {}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,12 +12,11 @@ from driftline.engine.build import DatasetCache
 from driftline.engine.costs.forecast import SpecLike, plans_for
 from driftline.engine.planning.plan import merged
 from driftline.engine.stages import Stage
-from driftline.record.card import Card, RunSettings
+from driftline.record.card import Card, RunSettings, flatten
 from driftline.record.run import Run
 from driftline.revisions import changed, changed_scores, describe
 from driftline.spec.keys import file_hashes
 from driftline.store.store import Store
-from driftline.types import JsonObject
 
 NEW = "not in the store"
 Action = Literal["keep", "score", "run"]
@@ -73,7 +71,7 @@ def _name(run: RunSettings) -> str:
 
 def _difference(card: Card, now: RunSettings, fingerprint: str, files: dict[str, str]) -> str:
     """Return why a run is not the result of what is asked for now; empty if other settings are asked for."""
-    before, after = dict(_flat(card.run.to_dict())), dict(_flat(now.to_dict()))
+    before, after = flatten(card.run.to_dict()), flatten(now.to_dict())
     if any(before[name] != after[name] for name in before.keys() & after.keys()):
         return ""
     added = [*(after.keys() - before.keys()), *(before.keys() - after.keys())]
@@ -82,12 +80,3 @@ def _difference(card: Card, now: RunSettings, fingerprint: str, files: dict[str,
     reasons += [f"{name} changed" for name in sorted(files) if card.user_files.get(name) != files[name]]
     outdated = changed(card.code.revisions)
     return "; ".join([*reasons, *([describe(outdated)] if outdated else [])])
-
-
-def _flat(content: JsonObject, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield settings by names such as `options.horizon`."""
-    for name, value in content.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value

@@ -95,8 +95,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
             # torchvision's file of DenseNet-121 has names of an older version.
             renamed = {OLD_DENSENET_NAME.sub(r"\1\2", name): value for name, value in tensors.items()}
             return Checkpoint(path, renamed, entry)
-    found = f", but {', '.join(map(str, [*content][:5]))}" if isinstance(content, dict) and content else ""
-    raise UserError(f"{path} does not hold tensors by name{found}: save a network's state_dict")
+    named = f", but {', '.join(map(str, [*content][:5]))}" if isinstance(content, dict) and content else ""
+    raise UserError(f"{path} does not hold tensors by name{named}: save a network's state_dict")
 
 
 @functools.cache

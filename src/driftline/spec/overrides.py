@@ -54,7 +54,7 @@ def _methods_with(part: str, key: str, methods: list[JsonObject]) -> list[JsonOb
 
 
 def _keys(kind: str, name: str) -> set[str] | None:
-    """Return the names of a thing's settings; None if it accepts any, only its code would tell, or it is unknown."""
+    """Return the names of a thing's settings; None if it accepts any, only its code knows them, or it is unknown."""
     try:
         schema = schema_of(kind, name)
     except UserError:

@@ -318,7 +318,7 @@ def test_published_numbers_are_beside_ours(make_record: Any) -> None:
     charts = PageCharts()
     figures = published_figures(beside, charts, ["updates=5"])
     assert figures
-    assert figures.title == "Published beside ours: ours are 15.0 points lower"
+    assert figures.title == "Published next to ours: ours are 15.0 points lower"
     (shown,) = figures.tables
     assert (shown.title, shown.axis) == ("Paper, Table 2", "%. 1 of 1 printed means lie inside our intervals.")
     assert shown.chips[-2:] == ("2 seeds", "updates=5")

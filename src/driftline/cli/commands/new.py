@@ -53,7 +53,10 @@ def new(
     kind: Annotated[str, typer.Argument(help="method")],
     name: Annotated[str, typer.Argument(help="Name such as half-way, for the class HalfWay in half_way.py.")],
 ) -> None:
-    """Write a method that runs, in a file of its own in the current folder."""
+    """Write a file with a new method to start from.
+
+    The method runs as it is; the file is in the current folder.
+    """
     if kind not in TEMPLATES:
         raise unknown_name("template", kind, TEMPLATES)
     words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)

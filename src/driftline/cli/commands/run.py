@@ -13,8 +13,8 @@ from typer.core import TyperCommand
 from driftline import registry
 from driftline.cli import options
 from driftline.cli.completion import complete_names
+from driftline.cli.printing.progress_message import progress_message
 from driftline.cli.printing.settings import write_settings
-from driftline.cli.printing.slow_step import progress_message
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError, unknown_name
 from driftline.io import user_code

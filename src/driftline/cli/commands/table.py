@@ -66,8 +66,11 @@ def table(
     no_notes: NoNotes = False,
     runs: RunsFolder = None,
 ) -> None:
-    """Print results: methods by metrics, with mean and interval over seeds; or another table (`--paper`, `--matrix`,
-    `--compare`, `--ranks`)."""
+    """Print a table of results.
+
+    Methods by metrics, with mean and interval over seeds; or another table (`--paper`, `--matrix`, `--compare`,
+    `--ranks`).
+    """
     from driftline.record.run import SCORES
     from driftline.report.tables.make import make_tables
 

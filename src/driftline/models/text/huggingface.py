@@ -1,4 +1,4 @@
-"""Weights and words of Hugging Face models, from a folder or the hub; what is missing is named, and how to get it."""
+"""Weights and tokenizers of Hugging Face models, from a folder or the hub."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Span:
     log: bool = False
 
     @classmethod
-    def around(cls, values: Sequence[float | None], within: tuple[float, float] = (0.0, 100.0)) -> Span:
+    def around(cls, values: Sequence[float | None]) -> Span:
         """Return a range with round ends around percentages.
 
         >>> Span.around([61.0, 93.0])
@@ -120,7 +120,7 @@ class Span:
         low, high = min(known), max(known)
         step = 25 if high - low > 45 else 10 if high - low > 12 else 5
         ends = step * math.floor((low - 0.5) / step), step * math.ceil((high + 0.5) / step)
-        return cls(max(within[0], ends[0]), min(within[1], ends[1]))
+        return cls(max(0.0, ends[0]), min(100.0, ends[1]))
 
     def pixel(self, value: float, size: float) -> float:
         """Return the place of a value on an axis of this size."""
@@ -134,6 +134,6 @@ class Span:
         return alt.Scale(domain=[self.low, self.high], nice=False, **kind)
 
 
-def y_axis(field: str, span: Span, count: int = 3) -> alt.Y:
+def y_axis(field: str, span: Span) -> alt.Y:
     """Return an axis whose name is in the line above the chart."""
-    return alt.Y(f"{field}:Q", scale=span.scale, axis=alt.Axis(title=None, tickCount=count, format=",.0f"))
+    return alt.Y(f"{field}:Q", scale=span.scale, axis=alt.Axis(title=None, tickCount=3, format=",.0f"))
