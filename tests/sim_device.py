@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._device import _device_constructors
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from driftline.device import WITHOUT_FLOAT64
@@ -104,6 +105,7 @@ def _unwrap(tree: Any, found: list[Tensor]) -> Any:
 def install() -> None:
     """Register the device, once in a process."""
     WITHOUT_FLOAT64.add(NAME)
+    _device_constructors()  # cached by torch, of its functions as they are now: `tensor` below may replace one
     _setup_privateuseone_for_python_backend(NAME)
     library = torch.library.Library("_", "IMPL")
     library.fallback(compute, "PrivateUse1")
