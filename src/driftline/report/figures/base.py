@@ -39,6 +39,8 @@ class Figure:
     """Benchmarks that the figure is about; empty for all."""
     averages_repeats: ClassVar[bool] = False
     """Whether runs that differ only in the option that their benchmark averages over are combined."""
+    needs: ClassVar[str] = ""
+    """What it needs beyond the record, such as networks; a report then only names its command."""
 
     @property
     def missing(self) -> str:

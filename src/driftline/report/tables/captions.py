@@ -41,7 +41,7 @@ def caption(table: ResultTable) -> str:
     card, protocol = table.group.card, table.group.card.protocol
     times = f"{len(protocol['periods'])} times, " if "periods" in protocol else ""
     return (
-        f"{table.group.title} ({times}{card.data.samples} samples, {_answers(table)} test answers per run). "
+        f"{table.group.title} ({times}{card.data.samples:,} samples, {_answers(table)} test answers per run). "
         f"{_revealed(table)}"
     )
 
