@@ -69,6 +69,8 @@ def as_dataset(name: str, thing: Any) -> Dataset:
     if isinstance(thing, Dataset):
         return thing
     time = None
+    if isinstance(thing, tuple):
+        thing = tuple(np.asarray(part) if isinstance(part, list) else part for part in thing)
     if isinstance(thing, Samples):
         x, labels = thing.x, thing.y
     elif _is_arrays(thing):

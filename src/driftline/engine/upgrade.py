@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -39,7 +39,11 @@ def upgrade(spec: SpecLike, *, runs: str | Path | None = None, data_dir: str | P
         planned = merged(plans_for(spec, datasets))
         earlier = _earlier(store)
         stages = [stage for stage in planned.stages if stage.is_result]
-        return [_outlook(stage, store, earlier, datasets) for stage in stages]
+        found = [_outlook(stage, store, earlier, datasets) for stage in stages]
+    benchmarks = [stage.job.benchmark for stage in stages]
+    if len(set(benchmarks)) < 2:
+        return found
+    return [replace(run, label=f"{run.label} in {name}") for run, name in zip(found, benchmarks, strict=True)]
 
 
 def _outlook(stage: Stage, store: Store, earlier: dict[str, list[Run]], datasets: DatasetCache) -> Outdated:

@@ -297,8 +297,8 @@ def test_packed_data_come_back(rows: list[list[Any]]) -> None:
 def test_charts_say_their_numbers_in_words() -> None:
     figures = PageCharts()
     data = figures.add_data(Series(["method", "time", "value"], [["erm", "a", 0.5], ["erm", "b", 0.25]]))
-    figures.add_chart("ID", charts.dots(data, ["erm"], ["erm"], "ID", ()))
-    assert figures.specs["chart0"]["description"] == "ID by method. erm 0.5 to 0.25."
+    figures.add_chart("ID", charts.bars(data, ["a", "b"]))
+    assert figures.specs["chart0"]["description"] == "Samples per period. erm 0.5 to 0.25."
 
 
 def test_methods_are_shown_by_their_labels(full_record: Record, monkeypatch: pytest.MonkeyPatch) -> None:

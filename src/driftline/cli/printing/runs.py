@@ -98,8 +98,8 @@ def print_summary(record: Record, store: Store, summary: RunSummary) -> None:
         draw(result_tables(record), console)
     elif len(record):
         console.print(cached_results(record, store), markup=False, soft_wrap=True)
-    next_step = f"kept in {store.name}. Next: driftline report --runs {store.name}"
-    console.print(f"{count_text(summary)}; {next_step}", markup=False, soft_wrap=True)
+    next_step = f"; kept in {store.name}. Next: driftline report --runs {shlex.quote(store.name)}"
+    console.print(count_text(summary) + (next_step if len(record) else ""), markup=False, soft_wrap=True)
 
 
 def count_text(summary: RunSummary) -> str:

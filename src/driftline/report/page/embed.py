@@ -49,7 +49,7 @@ class PageCharts:
         """Add a chart, with its alt text, styles and interaction."""
         name = f"chart{len(self.specs)}"
         numbers = [describe(self.series[data]) for data in data_names(spec)]
-        spec["description"] = " ".join([f"{spec.get('description', title)}.", *numbers]).strip()
+        spec["description"] = " ".join([f"{spec.get('description', title).rstrip('.')}.", *numbers]).strip()
         apply_styles(spec, self.styles)
         make_interactive(spec)
         self.specs[name] = spec

@@ -30,6 +30,8 @@ class Scene:
     colors: Mapping[str, str]
     """Color of each method."""
     height: int = 226
+    max_rows: int | None = 9
+    """How many methods a chart with a row for each shows at most."""
 
     @property
     def reference(self) -> str | None:
@@ -84,15 +86,23 @@ def base(data: str, height: int) -> alt.Chart:
     return alt.Chart(alt.NamedData(name=data), width="container", height=height)
 
 
-def point_labels(scene: Scene, points: Mapping[str, tuple[float, float]], x: Span, y: Span) -> list[alt.Chart]:
-    """Return names beside points: placed for the width of a card, and for that of a phone."""
+Line = tuple[tuple[float, float], tuple[float, float]]
+"""The two ends of a horizontal or vertical line."""
+
+
+def point_labels(
+    scene: Scene, points: Mapping[str, tuple[float, float]], x: Span, y: Span, lines: Sequence[Line] = ()
+) -> list[alt.Chart]:
+    """Return names beside points and off lines: placed for the width of a card, and for that of a phone."""
     layers = []
     order = [name for name in scene.order(list(points)) if name in points]
     for nominal, shown in ((NOMINAL, f"width > {WIDE} ? 1 : 0"), (NARROW, f"width > {WIDE} ? 0 : 1")):
         spots = [
             Spot(x.pixel(points[name][0], nominal), y.pixel(points[name][1], scene.height), name) for name in order
         ]
-        for name, label in place_labels(spots, nominal + 20, scene.height).items():
+        ends = [[(x.pixel(a, nominal), y.pixel(b, scene.height)) for a, b in sorted(line)] for line in lines]
+        boxes = [(low[0] - 2, low[1] - 2, high[0] + 2, high[1] + 2) for low, high in ends]
+        for name, label in place_labels(spots, nominal + 20, scene.height, boxes).items():
             row = {"x": points[name][0], "y": points[name][1], "text": name}
             style: dict[str, Any] = {"align": label.align, "dx": label.dx, "dy": label.dy, "baseline": "middle"}
             style |= {"color": scene.text_color(name), "fontWeight": scene.weight(name), "opacity": alt.ExprRef(shown)}
