@@ -67,7 +67,7 @@ def test_another_word_where_the_finding_differs(result: AuditResult) -> None:
     assert summary(ageing, "never", "not-sure").word == "Not certain"
     assert summary(ageing, "recalibrate", "recalibrate").word == "Recalibrate"
     weak = summary(judged(ageing, has_skill=False), "never", "unknown")
-    assert (weak.word, weak.sentences[0]) == ("Look at the data", "The model is no better than a constant answer.")
+    assert (weak.word, weak.sentences[0]) == ("Inspect", "The model is no better than a constant answer.")
     few = summary(
         judged(calm(ageing), recalibrated=replace(calm(ageing).verdict.recalibrated, order=None)), "never", "x"
     )

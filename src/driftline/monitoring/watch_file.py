@@ -121,6 +121,7 @@ def _decode_watch(content: Mapping[str, Any]) -> Watch:
     columns = content["columns"]
     columns["labels"] = None if columns["labels"] is None else tuple(columns["labels"])
     columns["probabilities"] = tuple(map(tuple, columns["probabilities"]))
+    columns["kinds"] = dict(columns["kinds"])
     columns["dialect"] = Dialect(**columns["dialect"])
     model = ModelChoice(content["model"], Columns(**columns), content["seed"])
     features, rows = list(model.columns.kinds), content["rows"]
@@ -134,7 +135,7 @@ def _decode_watch(content: Mapping[str, Any]) -> Watch:
         new=content["new"],
         kept=tuple(Rows.from_frame(_decode(part), features) for part in rows["kept"]),
         pending=tuple(_decode_pending(part, features) for part in rows["pending"]),
-        evidence={name: np.array(values) for name, values in content["evidence"].items()},
+        evidence={name: np.array(values, float) for name, values in content["evidence"].items()},
         history=tuple(map(BatchResult.from_dict, content["history"])),
     )
 
