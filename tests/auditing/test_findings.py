@@ -85,7 +85,7 @@ def test_a_loss_or_an_order_without_the_other_tests_is_not_certain() -> None:
 
 def test_no_skill_no_other_verdict() -> None:
     output = text(replace(aged(Shape("uncertain")), has_skill=False))
-    assert output.startswith("The model is no better than a constant answer")
+    assert output.startswith("Models of one period are no better than a constant answer")
     assert "changes" not in output
 
 

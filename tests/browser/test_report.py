@@ -16,6 +16,11 @@ pytestmark = pytest.mark.xdist_group("browser-report")  # one process makes what
 TIMELINE = "section.group:has(h2:text-matches('^timeline'))"
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 DRAWN = "html[data-charts=drawn]"
+GO = """to => new Promise(done => {
+    if (location.hash === to) return done();
+    addEventListener("hashchange", () => done(), {once: true});
+    location.hash = to;
+})"""
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +31,7 @@ def nothing_is_wrong(page: Any, complaints: list[str]) -> Any:
 
 def show(page: Any, anchor: str) -> None:
     """Open a view and wait for its charts."""
-    page.evaluate(f"location.hash = '{anchor}'")
+    page.evaluate(GO, f"#{anchor}")
     page.wait_for_selector(DRAWN, state="attached")
 
 
@@ -74,10 +79,11 @@ def test_no_view_is_wider_than_the_window(page: Any, width: int, scheme: str) ->
 def test_details_lead_to_a_benchmark_and_back(page: Any) -> None:
     show(page, "answers")
     page.locator(".answer-card .name a").first.click()
-    assert page.locator(TIMELINE).is_visible()
+    page.locator(TIMELINE).wait_for()
     assert not page.locator("#answers").is_visible()
     page.locator(f"{TIMELINE} .back a").click()
-    assert page.locator("#answers").is_visible()
+    page.locator("#answers").wait_for()
+    assert not page.locator(TIMELINE).is_visible()
     for link in page.locator("a[href^='#']").all():
         assert page.locator(str(link.get_attribute("href"))).count() == 1
 

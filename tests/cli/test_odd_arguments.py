@@ -13,7 +13,7 @@ import pytest
 from tests.io.test_bounded_files import png_of
 
 from driftline.cli import main as cli
-from driftline.errors import UserError
+from driftline.errors import ClusterLost, UserError
 from driftline.spec import apply_overrides, parse
 from driftline.store.store import Store
 
@@ -153,3 +153,20 @@ def test_only_commands_that_resume_say_so(
     assert code == 130
     assert err.startswith("interrupted")
     assert ("the same command resumes" in err) == resumes
+
+
+def test_a_lost_cluster_is_a_sentence_and_ends_the_process_before_ray_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lost(*args: object, **more: object) -> None:
+        raise ClusterLost
+
+    def end(code: int) -> None:
+        raise SystemExit(f"at once with {code}")
+
+    monkeypatch.setattr(cli, "app", lost)
+    monkeypatch.setattr(cli.os, "_exit", end)
+    monkeypatch.setattr(sys, "argv", ["driftline", "run"])
+    with pytest.raises(SystemExit, match="at once with 2"):
+        cli.main()
+    assert capsys.readouterr().err.startswith("driftline: the head of the Ray cluster no longer answers.")

@@ -139,6 +139,12 @@ def test_the_same_id_in_two_sets_stays_apart(tmp_path):
     assert data.clusters == ("a", "b")
 
 
+def test_a_file_in_the_current_folder_needs_no_full_path(tmp_path, monkeypatch):
+    write(tmp_path / "a.jsonl", [{"input": "a", "output": "a"}])
+    monkeypatch.chdir(tmp_path)
+    assert load("text-to-text", {"files": ["a.jsonl"]}, [tmp_path / "other"]).samples.x == ["a"]
+
+
 def test_plain_records_with_one_answer_or_several(tmp_path):
     lines = [{"input": " a ", "output": "b"}, {"input": "c", "output": ["d", " e "]}]
     data = load("text-to-text", {"files": [write(tmp_path / "p.jsonl", lines)]}, [])

@@ -110,18 +110,34 @@ def test_another_metric_can_stand_for_a_printed_one(tmp_path: Path) -> None:
     assert pair.printed == pytest.approx(0.803, abs=1e-3)
 
 
+def test_a_counterpart_stands_for_a_printed_method(tmp_path: Path) -> None:
+    results = make_result(tmp_path, {"frozen": [0.4, 0.5, 0.6], "still": [0.1, 0.2, 0.3]})
+    common = {"result": "small", "scale": "own", "source": SOURCE, "metrics": ("oec:final",)}
+    (pair,) = pairs(Comparison(**common, counterparts={"frozen": "still"}), results)
+    assert (pair.method, pair.ours.value) == ("still", pytest.approx(0.2))
+    assert pair.printed == pytest.approx(0.4579, abs=5e-4)
+
+
+def test_huge_numbers_have_three_digits(tmp_path: Path) -> None:
+    results = make_result(tmp_path, {"frozen": [5.7173e15]}, metric="macs")
+    comparison = Comparison(result="small", scale="own", metrics=("macs:final",))
+    text = write_page([Paper(name="Paper", order=1, items=(one_item(comparisons=(comparison,)),))], results)
+    assert "| frozen | 5.72e+15 |" in text
+
+
 def test_the_page_and_the_picture_show_what_the_results_have(tmp_path: Path) -> None:
     comparison = Comparison(result="small", scale="substitute", source=SOURCE, metrics=("oec:final",))
     items = (
         one_item("frozen > 0.1", comparisons=(comparison,)),
         Item(id="X-F1", shows="A drawing", status="nothing to run", reason="A drawing."),
+        Item(id="X-F3", shows="A picture", status="drawn", reason="`driftline figure curves`."),
         Item(id="X-F2", shows="A curve", reason="Long.", cost="2 CPU days"),
     )
     papers = [Paper(name="Paper", order=1, items=items)]
     results = make_result(tmp_path, {"frozen": [0.4, 0.5, 0.6]})
     text = write_page(papers, results)
     assert "| frozen | 45.8 / 50.0 [25.2, 74.8]; +4.2 |" in text
-    assert "| Paper | 1 | 2 | 1 | 0 | 1 | 0 | 1 | 1 | 1 | 0 | 0 |" in text
+    assert "| Paper | 1 | 3 | 1 | 0 | 1 | 1 | 0 | 1 | 1 | 1 | 0 | 0 |" in text
     assert "| X-F2 | A curve | – | not run | – | – | Long. (2 CPU days) |" in text
     assert "| [X-T1](#x-t1) | A finding | **holds** |" in text
     (point,) = points(papers, results).to_dict("records")

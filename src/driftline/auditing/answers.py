@@ -225,7 +225,7 @@ def _reason(policies: Policies, ageing: Ageing) -> str:
     newer, more = amount(metric, made.newer_rows, sign=True), amount(metric, made.more_rows, sign=True)
     parts = f"Newer rows gain {newer}, more rows {more}."
     if made.reason == "unknown":
-        return "Models are no better than a constant answer."
+        return "Models of one period are no better than a constant answer."
     if made.reason == "no-ageing":
         found = "No ageing was found." if ageing.verdict.recalibrated.order is not None else "Periods are too few."
         if not policies.gains_by_more_rows:

@@ -148,7 +148,8 @@ def _difference(a: Scored, b: Scored, sign: float) -> Estimate:
         tuple(sign * (x - y) for x, y in zip(a.rows, b.rows, strict=True)), a.training_variance + b.training_variance
     )
     estimate = _mean(paired)
-    return Estimate(estimate.value, estimate.low, estimate.high)
+    rounding = abs(estimate.value) < 1e-9 * (estimate.high - estimate.low)
+    return Estimate(0.0 if rounding else estimate.value, estimate.low, estimate.high)
 
 
 def _trivial(table: AuditTable, metric: Metric) -> Replay:

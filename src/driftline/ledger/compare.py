@@ -94,7 +94,7 @@ def pairs(comparison: Comparison, results: Results) -> list[Pair]:
     for label in comparison.metrics:
         ours = _estimates(scores, *_split(comparison.instead.get(label, label)))
         for name in comparison.methods or (printed if comparison.source else ours):
-            method = _find(name, ours, result)
+            method = _find(comparison.counterparts.get(name, name), ours, result)
             value = printed.get(name, {}).get(label)
             if method in ours and (value is not None or not comparison.source):
                 found.append(Pair(method, *_split(label), ours[method], value))

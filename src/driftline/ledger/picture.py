@@ -21,11 +21,17 @@ from driftline.report.figures.palette import COLORS, NEUTRAL
 def points(papers: Sequence[Paper], results: Results) -> pd.DataFrame:
     """Return one row per share that was printed and computed."""
     rows = [
-        {"paper": paper.name, "item": entry.item.id, "scale": SCALES[scale], "method": pair.method, "metric": pair.name}
+        {
+            "paper": paper.name,
+            "item": entry.item.id,
+            "scale": SCALES[comparison.scale],
+            "method": pair.method,
+            "metric": pair.name,
+        }
         | {"printed": pair.printed, "ours": pair.ours.value, "low": pair.ours.low, "high": pair.ours.high}
         for paper in papers
         for entry in entries(paper, results)
-        for _, scale, found in entry.numbers
+        for comparison, found in entry.numbers
         for pair in found
         if pair.share and pair.printed is not None
     ]

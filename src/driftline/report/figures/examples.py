@@ -51,7 +51,8 @@ class Examples(Figure):
     def chart(self, frame: pd.DataFrame) -> Chart:
         x = alt.X("column:O", axis=None)
         axis = alt.Axis(title=None, domain=False, ticks=False, labelLimit=260)
-        y = alt.Y("time:N", sort=names(frame, "time"), axis=axis)
+        in_order = names(frame.sort_values("step", kind="stable"), "time")  # panels share names of steps
+        y = alt.Y("time:N", sort=in_order, axis=axis)
         down, across = (int(frame.groupby("panel")[name].nunique().max()) for name in ("time", "column"))
         base = alt.Chart(width=(PICTURE + 8) * across, height=(PICTURE + 22) * down).encode(x=x, y=y)
         pictures = base.mark_image(width=PICTURE, height=PICTURE, yOffset=-6, aria=False).encode(url="picture:N")
