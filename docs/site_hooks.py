@@ -38,7 +38,7 @@ API = {
     },
     "Types": {"Samples": "types.Samples", "Answers": "types.Answers", "Reveal": "types.Reveal"},
 }
-LINK = re.compile(r"\[([^]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)]*)?\)")
+LINK = re.compile(r"\[([^]]*)\]\((?!https?:|#|mailto:|data:)([^)#\s]+)(#[^)]*)?\)")
 FETCHED = re.compile(r'<script src="https?://[^"]*"></script>')
 ON_SITE = (".md", ".png", ".svg")
 
@@ -109,7 +109,18 @@ def notebook(path: Path) -> str:
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         text = "".join(cell["source"])
         parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        parts += [_output(one) for one in cell.get("outputs", [])]
     return "\n\n".join([*parts, f"This page is `examples/{path.name}`, which runs as it is."])
+
+
+def _output(output: dict[str, Any]) -> str:
+    """Return what a cell shows: a picture, a table, or text."""
+    data = output.get("data", {})
+    if "image/png" in data:
+        return f"![Chart](data:image/png;base64,{data['image/png']})"
+    if "text/html" in data:
+        return "".join(data["text/html"]).replace("\n", " ")
+    return f"```text\n{''.join(output.get('text') or data.get('text/plain', []))}\n```"
 
 
 def gallery(benchmark: str, level: str) -> str:

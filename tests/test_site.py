@@ -49,7 +49,10 @@ def test_the_reference_names_things_that_exist(hooks: ModuleType) -> None:
 def test_a_notebook_becomes_text_and_code(hooks: ModuleType) -> None:
     text = hooks.notebook(ROOT / "examples" / "timeline.ipynb")
     assert text.startswith("# How long does a model stay good?")
-    assert '```python\nrecord.plot("tas")\n```' in text
+    assert '```python\nrecord.plot("tas")\n```\n\n![Chart](data:image/png;base64,' in text
+    assert "(data:image/png;base64," in hooks.site_links(text)
+    assert "<table" in text
+    assert "\\toprule" in text
 
 
 def test_pictures_are_listed_and_nothing_is_fetched(

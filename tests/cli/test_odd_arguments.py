@@ -62,6 +62,11 @@ def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         (("show", LONG), "is called 'xxx"),
         (("diff", LONG, LONG), "is called 'xxx"),
         (("table", LONG), "is called 'xxx"),
+        (("table", "--format", ""), "--format is empty"),
+        (("table", "--paper", ""), "--paper is empty"),
+        (("table", "--caption", ""), "--caption is empty"),
+        (("table", "--label", ""), "--label is empty"),
+        ((*RUN[:4], *RUN[6:], "--set", "model.width=4"), "'model' has settings but no name: give both"),
         ((*RUN[:-1], LONG), "no method 'xxx"),
         ((*RUN, "--seeds", "9" * 400), "at most 100,000"),
         (("run", "matrix", "--methods", "erm", "--seeds", "9" * 400), "at most 100,000"),
@@ -69,7 +74,10 @@ def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         ((*RUN, "--device", "/dev/zero"), "device"),
         (("figure", "severity-grid", "--calibration", LONG, "-o", "f.svg"), "…: File name too long"),
         (("new", "method", LONG), "…: File name too long"),
-        (("new", "method", "json"), "json.py would hide Python's own module"),
+        (("new", "method", "json"), "json.py would hide the module json, which others import"),
+        (("new", "method", "torch"), "torch.py would hide the module torch"),
+        (("new", "method", "class"), "'class' is a word of Python's own"),
+        (("new", "method", "none"), "'none' is a word of Python's own"),
     ],
 )
 def test_odd_arguments(driftline: Command, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
@@ -123,7 +131,7 @@ def test_a_method_without_a_name_is_left_to_the_spec() -> None:
     content = {"benchmark": "timeline", "data": "digits", "methods": [{"lr": 1}, "erm"]}
     changed = apply_overrides(content, ["erm.lr=2"])
     assert changed["methods"] == [{"lr": 1}, {"name": "erm", "lr": 2}]
-    with pytest.raises(UserError, match=r"methods.0.name"):
+    with pytest.raises(UserError, match=r"'methods\.0' has settings but no name"):
         parse(changed)
 
 

@@ -12,7 +12,7 @@ from driftline.data.text_to_text import read_released_stream
 from driftline.errors import UserError
 from driftline.metrics.text import exact_match, token_f1
 from driftline.tasks import TextToText
-from driftline.texts import join_answers
+from driftline.text_answers import join_answers
 from driftline.types import Samples
 
 SKY = "The sky is blue . The sea is green ."

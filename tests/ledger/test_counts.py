@@ -48,6 +48,12 @@ def test_sequences_are_counted_and_time_is_a_detector(labels: Path) -> None:
     assert value(scores, **clock, seed=3) == pytest.approx(1 / 7), "one sample of seven is later"
 
 
+def test_a_damaged_file_of_labels_is_a_sentence(labels: Path) -> None:
+    (labels / "ned" / "label_sequences.npz").write_bytes(b"PK")
+    with pytest.raises(UserError, match=r"label_sequences\.npz: expected an npz with the labels"):
+        count("open-world/sequences", labels)
+
+
 def test_compute_of_a_method_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ned_compute, "labels", lambda number, data_dir: (np.zeros(12_000),))
     scores, _ = count("open-world/compute")

@@ -89,6 +89,19 @@ def test_an_unknown_method_of_a_test_is_refused(tmp_path: Path) -> None:
         decide(one_item("hgh > low"), make_result(tmp_path, VALUES))
 
 
+def test_a_finding_waits_for_runs_that_are_missing(tmp_path: Path) -> None:
+    results = make_result(tmp_path, {"erm-all": [0.1, 0.12, 0.11], "si": [0.5, 0.53, 0.51]})
+    card = results["small"].folder / "card.json"
+    card.write_text(json.dumps({"shared": {"run": {"benchmark": "timeline"}}}))
+    header = results["small"].folder / "result.json"
+    missing = {"missing": ["ft(updates=5) seed 0", "ft(updates=5) seed 1"]}
+    header.write_text(json.dumps({**json.loads(header.read_text()), **missing}))
+    results = read_results(tmp_path / "results")
+    assert decisions(one_item("ft > erm-all", "si > erm-all"), results) == ["holds"], "ft was not run yet"
+    with pytest.raises(UserError, match="no method"):
+        decide(one_item("swa > erm-all"), results)
+
+
 def test_printed_numbers_are_those_of_the_same_method_and_metric(tmp_path: Path) -> None:
     results = make_result(tmp_path, {"frozen": [0.4, 0.5, 0.6], "unprinted": [0.1, 0.1, 0.1]})
     comparison = Comparison(result="small", scale="substitute", source=SOURCE, metrics=("oec:final", "ukr:final"))
@@ -116,6 +129,23 @@ def test_a_counterpart_stands_for_a_printed_method(tmp_path: Path) -> None:
     (pair,) = pairs(Comparison(**common, counterparts={"frozen": "still"}), results)
     assert (pair.method, pair.ours.value) == ("still", pytest.approx(0.2))
     assert pair.printed == pytest.approx(0.4579, abs=5e-4)
+
+
+def test_a_part_of_a_result_is_named_with_its_setting(tmp_path: Path) -> None:
+    results = make_result(tmp_path, {"frozen": [0.4, 0.5, 0.6]})
+    path = results["small"].folder / "scores.csv"
+    scores = pd.read_csv(path)
+    pd.concat([scores.assign(setting="first"), scores.assign(setting="second", value=0.7)]).to_csv(path, index=False)
+    both = tuple(
+        Comparison(result="small", scale="own", metrics=("oec:final",), setting=name) for name in ("first", "second")
+    )
+    text = write_page(
+        [Paper(name="Paper", order=1, items=(one_item(comparisons=both),))], read_results(tmp_path / "results")
+    )
+    first, second = text.split("From `")[1:3]
+    assert first.startswith("small`, first, (the paper's own scale: small)")
+    assert "50.0" in first
+    assert "70.0" in second
 
 
 def test_huge_numbers_have_three_digits(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from driftline.data.formats import json_lines
 from driftline.errors import UserError, unknown_name
 from driftline.registry import register
 from driftline.tasks import TextToText
-from driftline.texts import join_answers
+from driftline.text_answers import join_answers
 from driftline.types import JsonObject, Samples
 
 SEPARATOR = " </s> "

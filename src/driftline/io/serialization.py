@@ -3,8 +3,8 @@
 A tree is made of None, booleans, numbers, strings, lists, tuples, dicts, numpy arrays, torch tensors and lazy rows.
 Lazy rows are saved as arrays, or by number if their source is given again when the file is read. Nothing in the file
 can run code when it is read. `public_attributes` returns the state of an object as a tree, and `restore_attributes`
-puts it back into an object that was built the same way. Attributes that its classes name in `transient` are left out,
-because building the object creates them.
+puts it back into an object that was built the same way; a `Stateful` object has both as methods. Attributes that its
+classes name in `transient` are left out, because building the object creates them.
 """
 
 from __future__ import annotations
@@ -141,6 +141,16 @@ def restore_attributes(thing: object, saved: Mapping[str, Any]) -> None:
     """Restore saved attributes; objects that have state of their own are restored in place."""
     for name, value in saved.items():
         setattr(thing, name, _restored(getattr(thing, name, None), value))
+
+
+class Stateful:
+    """An object whose state at a checkpoint is its attributes."""
+
+    def state(self) -> dict[str, Any]:
+        return public_attributes(self)
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        restore_attributes(self, saved)
 
 
 def _restored(present: Any, value: Any) -> Any:

@@ -33,7 +33,7 @@ this page from the committed [results](../results/README.md) and from the publis
 - A **finding** is decided by paired differences over seeds: it *holds* if every test is significant on the
   paper's side, *does not hold* if one is significant on the other side, and otherwise *undecided* at
   this scale. p-values are Holm-corrected for all tests of a table, at 5 %; fewer than three seeds decide
-  nothing. A margin is stated with the test.
+  nothing. A margin is stated with the test. A finding is listed when all its methods were run.
 - *Drawn* is a picture without numbers that was drawn once, with the command that is given; it is not kept here.
 - **Scale**: *{SCALES["own"]}*; *{SCALES["smaller"]}*; or *{SCALES["substitute"]}*, where only the order of methods can
   be compared.

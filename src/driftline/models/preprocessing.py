@@ -1,4 +1,4 @@
-"""From samples as they are stored to tensors as networks take them. Normalization lives in the network, not here."""
+"""Convert stored samples to the tensors that networks take. Normalization is part of the network."""
 
 from __future__ import annotations
 

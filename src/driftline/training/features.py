@@ -1,4 +1,4 @@
-"""Asking a network for its features as well as its outputs."""
+"""Features of a network, the inputs of its last layer, together with its outputs."""
 
 from __future__ import annotations
 

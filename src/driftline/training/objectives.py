@@ -172,8 +172,8 @@ def coral(groups: Sequence[Tensor]) -> Tensor:
 
 def covariance(rows: Tensor) -> Tensor:
     """Return the unbiased covariance matrix of at least two rows."""
-    centred = rows - rows.mean(0)
-    return centred.T @ centred / (len(rows) - 1)
+    centered = rows - rows.mean(0)
+    return centered.T @ centered / (len(rows) - 1)
 
 
 def update_group_weights(q: Tensor, losses: Tensor, present: Tensor, eta: float) -> Tensor:

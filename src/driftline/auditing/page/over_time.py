@@ -17,6 +17,7 @@ from driftline.auditing.summary import compared_policy
 from driftline.auditing.wording import time_text
 from driftline.report.analysis.curves import Series
 from driftline.report.page.embed import PageCharts, PlacedChart
+from driftline.report.page.labels import two_lines
 from driftline.report.page.look import FAINT, NEW, NEW_SOFT, OLD, PAPER, REST, SOFT, look, named_axis
 
 HEIGHT = 320
@@ -213,7 +214,7 @@ def _end_labels(ends: Sequence[tuple[Point, str]], count: int, span: tuple[float
         row = {
             "at": max(count - 1.0, *(point.at for point, _ in ends)),
             "value": place - over,
-            "text": _two_lines(text),
+            "text": two_lines(text),
         }
         mark = alt.Chart(alt.Data(values=[row]), width="container").mark_text(
             align="left",
@@ -226,14 +227,3 @@ def _end_labels(ends: Sequence[tuple[Point, str]], count: int, span: tuple[float
         )
         layers.append(mark.encode(x="at:Q", y="value:Q", text="text:N"))
     return layers
-
-
-def _two_lines(text: str) -> list[str]:
-    """Break a label in two lines near its middle.
-
-    >>> _two_lines("retrained each month")
-    ['retrained', 'each month']
-    """
-    words = text.split(" ")
-    cut = min(range(1, len(words)), key=lambda k: abs(len(" ".join(words[:k])) - len(text) / 2), default=1)
-    return [part for part in (" ".join(words[:cut]), " ".join(words[cut:])) if part]

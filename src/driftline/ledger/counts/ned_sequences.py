@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from driftline.data import data_folders
-from driftline.io.locate import locate
+from driftline.io import bounded_files
+from driftline.io.locate import file_errors, locate
 from driftline.metrics.novelty import time_baseline, unseen_flags
 from driftline.types import JsonObject
 
@@ -27,13 +28,13 @@ def scores(data_dir: Path | None) -> list[JsonObject]:
 def labels(number: int, data_dir: Path | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the class of each sample of a sequence, and which classes are novel."""
     path = locate(data_folders(data_dir), [FILE], "NED's sequences", ADVICE)
-    with np.load(path, allow_pickle=False) as file:
-        return file[f"S{number}_labels"], file[f"S{number}_novel"]
+    with file_errors(path, "an npz with the labels of NED's sequences"):
+        content = bounded_files.read_npz(path)
+        return content[f"S{number}_labels"], content[f"S{number}_novel"]
 
 
 def _sequence(number: int, classes: np.ndarray, novel: np.ndarray) -> Iterator[JsonObject]:
-    sizes = np.bincount(classes)
-    sizes = sizes[sizes > 0]
+    sizes = np.unique(classes, return_counts=True)[1]
     counts: list[tuple[str, str, float]] = [("samples", "sum", len(classes)), ("classes", "sum", len(sizes))]
     counts += [("class-samples", stat, float(getattr(np, stat)(sizes))) for stat in ("min", "median", "max")]
     for metric, stat, value in counts:

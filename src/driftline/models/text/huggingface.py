@@ -1,4 +1,4 @@
-"""Weights and words of Hugging Face models, from a folder or the hub; what is missing is named, and how to get it."""
+"""Weights and tokenizers of Hugging Face models, from a folder or the hub."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from driftline.types import Head, JsonObject, Network
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 LOAD_OPTIONS = {  # weights of another shape are reported, and refused by us
-    **{"use_safetensors": True, "attn_implementation": "eager"},
+    **{"use_safetensors": True, "attn_implementation": "eager", "trust_remote_code": False},
     **{"output_loading_info": True, "ignore_mismatched_sizes": True},
 }
+TOKENIZER_OPTIONS = {"use_fast": True, "trust_remote_code": False}  # else it asks whether to run code in the folder
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "spiece.model")
 
 
@@ -29,7 +30,7 @@ def load_pretrained(weights: str) -> tuple[Any, Tokenizer]:
         folder = _folder(weights)
         _check_complete(folder, weights)
         try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), use_fast=True)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **TOKENIZER_OPTIONS)
             network, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(str(folder), **LOAD_OPTIONS)
         except Exception as error:  # a broken file makes its parser fail in any way there is
             way = download_hint(hub_name(weights), str(folder))

@@ -37,6 +37,7 @@ from driftline.models.text.encoders import (
 from driftline.models.text.feature_cache import feature_cache
 from driftline.models.text.huggingface import (
     LOAD_OPTIONS,
+    TOKENIZER_OPTIONS,
     check_loaded,
     download_hint,
     loaded_from,
@@ -132,7 +133,7 @@ def _load(folder: Path, max_tokens: int) -> tuple[Network, Tokenizer, int]:
     transformers = optional_import("transformers", "model 'minilm'")
     try:
         with silenced(transformers.utils.logging):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), use_fast=True)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **TOKENIZER_OPTIONS)
             network, report = transformers.AutoModel.from_pretrained(str(folder), **LOAD_OPTIONS)
     except Exception as error:  # a broken file makes its parser fail in any way there is
         way = download_hint("NAME", str(folder))

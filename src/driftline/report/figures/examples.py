@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import altair as alt
 import numpy as np
@@ -34,6 +34,8 @@ class Examples(Figure):
     Where steps draw different samples, or are real periods, it is the first sample of each label. `picture` is a PNG as
     a data URI.
     """
+
+    needs: ClassVar[str] = "the data"
 
     def table(self, record: Record, data_dir: Path | None = None) -> pd.DataFrame:
         rows: list[Row] = []

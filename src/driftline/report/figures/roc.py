@@ -43,7 +43,7 @@ class Roc(Figure):
 
         def panel(rows: pd.DataFrame) -> Chart:
             charts = [_roc(part).properties(title=str(score)) for score, part in rows.groupby("score", sort=False)]
-            return alt.hconcat(*charts).resolve_scale(color="independent")
+            return alt.hconcat(*charts).resolve_scale(color="independent", strokeDash="independent")
 
         return one_below_another(frame.assign(method=labels), panel)
 

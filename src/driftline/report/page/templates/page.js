@@ -20,7 +20,8 @@
       Object.fromEntries(columns.map(([key, values]) => [key, values[row]])));
   };
   const namesOf = spec => {
-    const inner = [spec.data && spec.data.name, ...(spec.layer || []).flatMap(namesOf)];
+    const parts = ["layer", "hconcat", "vconcat", "concat"].flatMap(key => spec[key] || []).concat(spec.spec || []);
+    const inner = [spec.data && spec.data.name, ...parts.flatMap(namesOf)];
     return Array.from(new Set(inner.filter(name => name)));
   };
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from driftline.cli.main import app
-from driftline.cli.printing import slow_step as module
-from driftline.cli.printing.slow_step import progress_message
+from driftline.cli.printing import progress_message as module
+from driftline.cli.printing.progress_message import progress_message
 from driftline.engine.costs import forecast
 from driftline.errors import UserError
 
