@@ -263,6 +263,11 @@ def test_a_damaged_watch_file_is_refused(tmp_path: Path) -> None:
         path.write_text(content, encoding="utf-8")
         with pytest.raises(UserError, match="not a watch file"):
             Monitor.load(path)
+    fit(make_table()).save(path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, "evidence": {"quality": ["much"]}}), encoding="utf-8")
+    with pytest.raises(UserError, match="not a watch file"):
+        Monitor.load(path)
 
 
 def logged(table: pd.DataFrame) -> pd.DataFrame:
