@@ -108,8 +108,8 @@ def _horizon(view: View, charts: PageCharts) -> Fact:
     lasting = verdict.aged and sh.events and sh.is_matter_of_time
     if (verdict.aged or verdict.miscalibrated) and surely is not None and not lasting:
         age, _, unit = ageing.age(surely).partition(" ")
-        lines = ("until surely below", typeset(f"{100 * horizons.delta:g}% of a new model"))
-        return Fact("How long a model stays valid", "sh", age, unit, lines, axis, chart)
+        until = ("until surely below", typeset(f"{100 * horizons.delta:g}% of a new model"))
+        return Fact("How long a model stays valid", "sh", age, unit, until, axis, chart)
     if not lasting:
         noise = ("beyond noise",) if sh.events else ()
         return Fact(question, "sh", "Not seen", "", (f"within {limit}", *noise), axis, chart)
