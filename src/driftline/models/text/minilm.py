@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from torch import nn
 
+from driftline.device import rounding
 from driftline.errors import UserError, unknown_name
 from driftline.models.preprocessing import build_seeded
 from driftline.models.text.encoders import (
@@ -83,7 +84,7 @@ def minilm(
         model = build_seeded(lambda: FineTunedEncoder(network, tokenizer, max_tokens, pooling, outputs, width), seed)
     else:
         file = next((folder / name for name in WEIGHT_FILES if (folder / name).exists()), folder)
-        encoder = _shared(folder, file.stat().st_mtime_ns, max_tokens, pooling)
+        encoder = _shared(folder, file.stat().st_mtime_ns, max_tokens, pooling, rounding())
         network = encoder.network
         model = build_seeded(lambda: HeadOnFeatures(encoder, outputs, width), seed)
     head = [name for name in model.state_dict() if name.startswith("head.")]
@@ -92,11 +93,11 @@ def minilm(
 
 
 @functools.lru_cache(maxsize=2)
-def _shared(folder: Path, changed: int, max_tokens: int, pooling: Pooling) -> FrozenEncoder:
+def _shared(folder: Path, changed: int, max_tokens: int, pooling: Pooling, rounding: str) -> FrozenEncoder:
     """Return the encoder that all models of a process share, so that each text is read once."""
     network, tokenizer, max_tokens = _load(folder, max_tokens)
-    pooled = "" if pooling == "mean" else ", first token"
-    cache = feature_cache(folder, f"{max_tokens} tokens, {BATCH} rows, steps of {LENGTH_STEP}{pooled}")
+    how = [*([] if pooling == "mean" else ["first token"]), *([rounding] if rounding else [])]
+    cache = feature_cache(folder, ", ".join([f"{max_tokens} tokens, {BATCH} rows, steps of {LENGTH_STEP}", *how]))
     return FrozenEncoder(network, tokenizer, max_tokens, pooling, cache)
 
 
