@@ -126,3 +126,8 @@ def test_a_line_that_the_answer_names_has_its_name(tmp_path: Path) -> None:
     assert "tent collapses below the frozen model; bn beats it." in text
     named = [name for name in curves if f"['{name}']" in text.replace('\\"', "'")]
     assert named == ["frozen", "bn", "tent"]
+
+
+def test_without_models_tested_later_no_lines_are_named(make_record: Any) -> None:
+    text = page(make_record({"erm": [0.5, 0.6], "ft": [0.4, 0.5]}))
+    assert "left alone" not in text.partition("<script")[0], "the chart has a dot per method"
