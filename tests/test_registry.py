@@ -91,7 +91,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     (tmp_path / "of_worlds.py").write_text("import torch_of_another_world")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(registry, "EXTRAS", {"torch_of_another_world": "worlds"})
-    monkeypatch.setitem(registry.INDEX["method"], "far", ("of_worlds", "Far away."))
+    monkeypatch.setitem(registry.index()["method"], "far", ("of_worlds", "Far away."))
     with pytest.raises(UserError, match=r"method 'far' needs torch_of_another_world: .*driftline\[worlds\]"):
         registry.get("method", "far")
     monkeypatch.setattr(registry, "EXTRAS", {})

@@ -18,18 +18,18 @@ def superseded(runs: Iterable[Run], comparison_key: Callable[[Card], Hashable]) 
     The age of a version is that of its last use, by a new or a reused run. `comparison_key`: what comparable cards
     share.
     """
-    runs = [run for run in runs if run.card.user_files]
+    runs = [run for run in runs if run.common.user_files]
     latest: dict[tuple[Hashable, str], dict[str, datetime]] = defaultdict(dict)
     for run in runs:
-        for name, content in run.card.user_files.items():
-            versions = latest[comparison_key(run.card), name]
+        for name, content in run.common.user_files.items():
+            versions = latest[comparison_key(run.common), name]
             used = last_used(run, name)
             versions[content] = max(used, versions.get(content, used))
     replaced = {}
     for run in runs:
         older = {}
-        for name, content in run.card.user_files.items():
-            versions = latest[comparison_key(run.card), name]
+        for name, content in run.common.user_files.items():
+            versions = latest[comparison_key(run.common), name]
             if content != max(versions, key=lambda version: (versions[version], version)):
                 older[name] = f"{short_hash(content)} ({format_time(versions[content])})"
         if older:
