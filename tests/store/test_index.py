@@ -71,6 +71,7 @@ def assert_equal(indexed: list[Run], direct: list[Run]) -> None:
         assert (one.key, one.seed, one.method, one.is_final) == (other.key, other.seed, other.method, other.is_final)
         assert (one.common_text, one.finished_at) == (other.common_text, other.finished_at)
         assert (one.compute, one.protocol) == (other.compute, other.protocol)
+        assert [one.rows(name) for name in FRAMES] == [other.rows(name) for name in FRAMES]
     for table in TABLES:
         pd.testing.assert_frame_equal(getattr(Record(indexed), table), getattr(Record(direct), table))
 

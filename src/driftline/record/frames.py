@@ -34,7 +34,7 @@ def runs_frame(runs: Sequence[Run], name: str) -> pd.DataFrame:
     if not alike:
         return pd.DataFrame(columns=["run", "method", "seed"])
     frames = [pa.concat_tables(group).to_pandas() for group in alike]
-    frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    frame: pd.DataFrame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
     place = frame.pop(PLACE).to_numpy()
     if (place[1:] >= place[:-1]).all():
         return frame

@@ -67,6 +67,11 @@ class IndexEntry:
         """The compute of the run."""
         return ComputeCard.model_validate_json(self["compute"] or "{}")
 
+    def rows(self, name: str) -> int:
+        """Return the number of rows of a table of the run; 0 if it has none."""
+        files = json.loads(self["files"] or "{}")
+        return int(files.get(f"{name}.parquet", {}).get("rows", 0))
+
     @property
     def card(self) -> Card:
         """The whole card."""

@@ -119,6 +119,8 @@ class Run:
 
     def rows(self, name: str) -> int:
         """Return the number of rows of a table according to the card; 0 if the run does not have it."""
+        if self.entry:
+            return self.entry.rows(name)
         file = self.card.files.get(f"{name}.parquet")
         return file.rows if file else 0
 

@@ -112,6 +112,8 @@ class RunIndex:
 
         `live`: the signatures of all runs, if they are known. Parts that mostly hold other rows are written again.
         """
+        if not self._new and live is None:
+            return
         alike: dict[Hashable, dict[str, pa.Table]] = defaultdict(dict)
         for signature, row in self._new.items():
             alike[columns_of(row.schema)][signature] = row
