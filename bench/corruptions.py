@@ -34,7 +34,7 @@ from driftline import data
 from driftline.corruptions import NAMES, frost, parameters
 from driftline.corruptions import defocus_blur as defocus
 from driftline.corruptions import motion_blur as motion
-from driftline.corruptions.cropping import DecodedImages, random_crop
+from driftline.corruptions.cropping import decode_image, random_crop
 from driftline.shifts import corrupt
 
 ROUNDS, OURS, THEIRS = 5, 32, 6
@@ -245,17 +245,17 @@ def pipeline(images: np.ndarray) -> None:
         files.append(stored.getvalue())
     rng = np.random.default_rng(1)
 
-    def stream(sources: DecodedImages, points: int) -> None:
+    def stream(decode: Callable[[bytes], np.ndarray], points: int) -> None:
         for _ in range(points):
             first, second = rng.choice(EASY, 2, replace=False)
-            keys = rng.integers(0, 2**64, len(sources), dtype=np.uint64)
-            parts = np.stack([random_crop(sources[i], int(keys[i])) for i in range(len(sources))])
+            keys = rng.integers(0, 2**64, len(files), dtype=np.uint64)
+            parts = np.stack([random_crop(decode(file), int(key)) for file, key in zip(files, keys, strict=True)])
             corrupt(corrupt(parts, first, 3, keys), second, 3, keys)
 
-    stream(DecodedImages(files), 15)
-    cold = [1 / seconds(lambda: stream(DecodedImages(files, 0), 3), 3 * len(files)) for _ in range(ROUNDS)]
-    kept = DecodedImages(files)
-    warm = [1 / seconds(lambda: stream(kept, 3), 3 * len(files)) for _ in range(ROUNDS)]
+    stream(decode_image, 15)
+    cold = [1 / seconds(lambda: stream(decode_image, 3), 3 * len(files)) for _ in range(ROUNDS)]
+    kept = {file: decode_image(file) for file in files}
+    warm = [1 / seconds(lambda: stream(kept.__getitem__, 3), 3 * len(files)) for _ in range(ROUNDS)]
     rates = f"{np.median(cold):.0f} images per CPU second, {np.median(warm):.0f} if decoded before"
     print(f"decode, cut, two corruptions: {rates}")
 

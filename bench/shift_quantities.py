@@ -17,8 +17,7 @@ import numpy as np
 
 from driftline import data
 from driftline.errors import UserError
-from driftline.metrics.shift import conditional_shift, covariate_shift
-from driftline.metrics.wasserstein import principal_components
+from driftline.streams.seq_to_final.distances import sequence_distances
 from driftline.streams.seq_to_final.shifts import sequence
 
 SIZES, TEST = (6000, 4000, 6000, 4000), 5000
@@ -35,23 +34,13 @@ TABLE = {
 def measured(dataset: data.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
     """W_X and W_X|Y of one sequence, as ratios."""
     began = time.perf_counter()
-    world = sequence(dataset, name, SIZES, TEST, row_order="reference")
-    train = [world[t].samples[: len(rows.train)] for t, rows in enumerate(world.rows)]
-    small = principal_components([np.asarray(s.x) for s in train], np.asarray(world.test.x))
-    print(f"{name}: {small.final.shape[1]} components hold {small.explained:.3f} of the variance", end="", flush=True)
-    labels = [np.asarray(s.y) for s in train]
-    began = _lap(began, "components")
-    conditional = conditional_shift(small.steps, labels, small.final, np.asarray(world.test.y), components=None)
-    began = _lap(began, "W_X|Y")
-    covariate = covariate_shift(small.steps, small.final, components=None)
-    _lap(began, "W_X")
-    print(flush=True)
-    return covariate.ratio, conditional.ratio
-
-
-def _lap(began: float, what: str) -> float:
-    print(f"; {what} {time.perf_counter() - began:.0f} s", end="", flush=True)
-    return time.perf_counter()
+    found = sequence_distances(sequence(dataset, name, SIZES, TEST, row_order="reference"))
+    print(
+        f"{name}: {found.components} components hold {found.explained:.3f} of the variance; "
+        f"{time.perf_counter() - began:.0f} s",
+        flush=True,
+    )
+    return found.covariate.ratio, found.conditional.ratio
 
 
 def line(values: np.ndarray | tuple[float, ...]) -> str:

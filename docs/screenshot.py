@@ -21,7 +21,7 @@ from driftline.report.page.page import write_report
 
 PICTURE = Path(__file__).parent / "report.png"
 AUDIT_PICTURE = Path(__file__).parent / "audit.png"
-WIDTH, HEIGHT = 1200, 1000
+WIDTH, HEIGHT = 1280, 1086
 
 
 def report(folder: Path, runs: Path | None) -> Path:

@@ -220,6 +220,29 @@ def collapse_chart(frame: pd.DataFrame) -> Any:
     return alt.hconcat(*panels)
 
 
+def summary(curve: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return accuracy and scales at the start, at best and at the end, as scores for `driftline ledger add`."""
+    accuracy, scales = curve["accuracy"], curve["scales"]
+    values = {
+        "accuracy at the start": accuracy.iloc[0],
+        "highest accuracy": accuracy.max(),
+        "accuracy at the end": accuracy.iloc[-1],
+        "scale at the start": scales.iloc[0],
+        "scale at the end": scales.iloc[-1],
+    }
+    frame = pd.DataFrame({"metric": values.keys(), "value": values.values()})
+    return frame.assign(method=f"condition {curve['condition'].iloc[0]}", seed=seed)
+
+
+def _print(curve: pd.DataFrame) -> None:
+    condition, accuracy, scales = curve["condition"].iloc[0], curve["accuracy"], curve["scales"]
+    typer.echo(
+        f"condition {condition}: accuracy {accuracy.iloc[0]:.3f} at the start, {accuracy.max():.3f} at best (step "
+        f"{curve['step'].iloc[int(accuracy.argmax())]:,}), {accuracy.iloc[-1]:.3f} at the end; best line "
+        f"{best_linear(condition):.3f}; scales {scales.iloc[0]:.1f} to {scales.iloc[-1]:.1f}"
+    )
+
+
 def main(
     output: Annotated[
         Path, typer.Option("-o", "--output", help=".svg, .pdf, .png or .html; the numbers are written as CSV.")
@@ -229,6 +252,8 @@ def main(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the points.")] = 0,
     steps: Annotated[int, typer.Option(help="Number of adaptation steps.", min=1)] = 60_000,
+    seeds: Annotated[int, typer.Option(help="Number of draws of points; the picture is of the first.", min=1)] = 1,
+    scores: Annotated[Path | None, typer.Option(help="A CSV file for the summaries of all draws.")] = None,
 ) -> None:
     """Reproduce the two-dimensional collapse experiment.
 
@@ -236,17 +261,20 @@ def main(
     """
     check_format(output)
     every = max(1, steps // 600)
-    parts = [minimize_entropy(k, samples=samples, seed=Seed(seed), steps=steps, record_every=every) for k in NOISE]
-    for condition, part in zip(NOISE, parts, strict=True):
-        accuracy, scales = part["accuracy"], part["scales"]
-        typer.echo(
-            f"condition {condition}: accuracy {accuracy.iloc[0]:.3f} at the start, {accuracy.max():.3f} at best (step "
-            f"{part['step'].iloc[int(accuracy.argmax())]:,}), {accuracy.iloc[-1]:.3f} at the end; best line "
-            f"{best_linear(condition):.3f}; scales {scales.iloc[0]:.1f} to {scales.iloc[-1]:.1f}"
-        )
-    frame = pd.concat(parts, ignore_index=True)
+    summaries, first = [], []
+    for draw in range(seed, seed + seeds):
+        for k in NOISE:
+            curve = minimize_entropy(k, samples=samples, seed=Seed(draw), steps=steps, record_every=every)
+            _print(curve)
+            summaries.append(summary(curve, draw))
+            if draw == seed:
+                first.append(curve)
+    frame = pd.concat(first, ignore_index=True)
     table = save(frame, collapse_chart(frame), output)
     typer.echo(f"{output}, and its numbers in {table}")
+    if scores is not None:
+        pd.concat(summaries).to_csv(scores, index=False)
+        typer.echo(f"{scores}: the summaries of {seeds} draw(s)")
 
 
 if __name__ == "__main__":

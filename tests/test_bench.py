@@ -41,7 +41,9 @@ def test_shift_quantities_are_relative_to_the_final_step(monkeypatch: pytest.Mon
     bench = load("shift_quantities")
     monkeypatch.setattr(bench, "SIZES", (50, 50, 50, 50))
     monkeypatch.setattr(bench, "TEST", 50)
-    for ratios in bench.measured(data.load("color-digits", {}, []), "TTT"):
+    measured = list(bench.measured(data.load("color-digits", {}, []), "TTT"))
+    assert measured
+    for ratios in measured:
         np.testing.assert_allclose(ratios[-1], 1)
         assert len(ratios) == 4
         assert (ratios > 0).all()

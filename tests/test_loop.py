@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from driftline import loop, registry
-from driftline.engine.stages.budget import BudgetedLearner
+from driftline.engine.stages.compute_budget import BudgetedLearner
 from driftline.learners.base import Learner, is_built_in
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed

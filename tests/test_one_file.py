@@ -25,7 +25,11 @@ GENERAL = ("engine", "report", "cli", "spec", "store", "record")
 PAPERS = re.compile(r"report/(tables/papers|figures)/|/(internals|novelty|frozen_baseline)\.py$")
 """Tables and figures of one paper."""
 OTHER_MEANINGS = {"oracle": "a rule for choosing settings", "baseline": "a role", "offline": "a mode of an exporter"}
-OUTSIDE = {"blank.py": "stand-ins for the papers' data", "calibrate.py": "calibration of test-time streams"}
+OUTSIDE = {
+    "blank.py": "stand-ins for the papers' data",
+    "calibrate.py": "calibration of test-time streams",
+    "shift.py": "distances within a sequence of shifts",
+}
 WEATHER = '''
 """Weather of tomorrow from weather of today."""
 

@@ -34,7 +34,7 @@ def leaves(nav: Any) -> list[str]:
 def test_the_menu_has_every_page_once(hooks: ModuleType) -> None:
     menu = leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
     written = [path.name for path in (ROOT / "docs").glob("*.md")]
-    assert sorted(menu) == sorted([*written, *hooks.pages()])
+    assert sorted(menu) == sorted({*written, *hooks.pages()})
 
 
 def test_the_reference_names_things_that_exist(hooks: ModuleType) -> None:
@@ -46,10 +46,22 @@ def test_the_reference_names_things_that_exist(hooks: ModuleType) -> None:
             assert lazy.load(f"{module}:{attribute}").__doc__, f"{name} has no docstring"
 
 
+def test_links_of_every_page_lead_to_pages_of_the_site(hooks: ModuleType) -> None:
+    written = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+    pages = {**written, **hooks.pages()}
+    files = {*pages, *(path.name for path in (ROOT / "docs").iterdir())}
+    for name, text in pages.items():
+        found = {match[2] for match in hooks.LINK.finditer(hooks.site_links(text))}
+        assert {target for target in found if not target.startswith("gallery/")} <= files, name
+
+
 def test_a_notebook_becomes_text_and_code(hooks: ModuleType) -> None:
     text = hooks.notebook(ROOT / "examples" / "timeline.ipynb")
     assert text.startswith("# How long does a model stay good?")
-    assert '```python\nrecord.plot("tas")\n```' in text
+    assert '```python\nrecord.plot("tas")\n```\n\n![Chart](data:image/png;base64,' in text
+    assert "(data:image/png;base64," in hooks.site_links(text)
+    assert "<table" in text
+    assert "\\toprule" in text
 
 
 def test_pictures_are_listed_and_nothing_is_fetched(

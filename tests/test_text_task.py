@@ -11,7 +11,7 @@ from driftline.record.recorder import FileRecorder
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import IGNORE_INDEX, Classification, TextToText, mean_loss
-from driftline.texts import join_answers
+from driftline.text_answers import join_answers
 from driftline.training.fit import accumulated_step, optimizer_step
 from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Reveal, Samples, Step

@@ -230,9 +230,9 @@ def known_by(samples: Samples, time: object) -> np.ndarray:
     return by_then
 
 
-def delivery_steps(stream: Stream, delay: int = 0) -> list[int]:
+def delivery_steps(stream: Stream) -> list[int]:
     """Return the steps of a stream at whose end labels are revealed, if all labels are."""
-    policy = RevealPolicy(Regression(), Reveal.LABELS, Seed(0), delay)
+    policy = RevealPolicy(Regression(), Reveal.LABELS, Seed(0))
     revealed = []
     for step in (stream[k] for k in range(len(stream))):
         light = replace(step.samples, x=step.samples.id)

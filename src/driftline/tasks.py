@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from driftline.errors import UserError
-from driftline.texts import matches, split_answers
+from driftline.text_answers import matches, split_answers
 from driftline.types import Answers, Inputs, Targets
 
 if TYPE_CHECKING:
@@ -106,10 +106,10 @@ class Regression:
 
 @dataclass(frozen=True)
 class TextToText:
-    """Text to text: an answer is right if it is, normalized, one of the accepted ones (`driftline.texts`).
+    """Text to text: an answer is right if it is, normalized, one of the accepted ones (`driftline.text_answers`).
 
-    `y` is an array of strings, each with all accepted answers (`texts.join_answers`). The model is a `TextGenerator`:
-    raw outputs are the logits of every token of the right answer, given the tokens before it.
+    `y` is an array of strings, each with all accepted answers (`text_answers.join_answers`). The model is a
+    `TextGenerator`: raw outputs are the logits of every token of the right answer, given the tokens before it.
     """
 
     label_smoothing: float = 0.0

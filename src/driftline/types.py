@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -82,8 +82,26 @@ def concat_rows(parts: Sequence[Inputs]) -> Inputs:
     return scipy.sparse.vstack(parts).tocsr()
 
 
+class Columnar:
+    """Rows of columns: the fields of a dataclass, of which some may be None."""
+
+    def __getitem__(self, index: object) -> Self:
+        index = index if isinstance(index, slice) else np.asarray(index)
+        if isinstance(index, np.ndarray) and index.size == 0:  # numpy takes an empty list for floats
+            index = index.astype(int)
+        columns = {name: getattr(self, name) for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+        return type(self)(**{k: None if v is None else take_rows(v, index) for k, v in columns.items()})
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """Concatenate; a column is kept only if every part has it."""
+        names = cls.__dataclass_fields__  # type: ignore[attr-defined]
+        columns = {name: [getattr(part, name) for part in parts] for name in names}
+        return cls(**{k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in columns.items()})
+
+
 @dataclass(frozen=True, eq=False)
-class Samples:
+class Samples(Columnar):
     """Inputs with labels and, per sample, an id and optionally a time, a group, a split and when its label is known.
 
     `x` is an array, a tensor, lazy rows, a list of strings or a table; `y` holds class indices, numbers or texts.
@@ -117,21 +135,6 @@ class Samples:
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, index: object) -> Samples:
-        index = index if isinstance(index, slice) else np.asarray(index)
-        if isinstance(index, np.ndarray) and index.size == 0:  # numpy takes an empty list for floats
-            index = index.astype(int)
-        columns: JsonObject = {f.name: getattr(self, f.name) for f in fields(self)}
-        columns = {k: None if v is None else take_rows(v, index) for k, v in columns.items()}
-        return Samples(**columns)
-
-    @staticmethod
-    def concat(parts: Sequence[Samples]) -> Samples:
-        """Concatenate; a column is kept only if every part has it."""
-        given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Samples)}
-        columns: JsonObject = {k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()}
-        return Samples(**columns)
-
 
 @dataclass(frozen=True, eq=False)
 class Step:
@@ -153,7 +156,7 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class Answers(Columnar):
     """A learner's answers: one prediction per input and, optionally, a score per class."""
 
     prediction: np.ndarray
@@ -163,13 +166,6 @@ class Answers:
 
     def __len__(self) -> int:
         return len(self.prediction)
-
-    @staticmethod
-    def concat(parts: Sequence[Answers]) -> Answers:
-        """Concatenate; a column is kept only if every part has it."""
-        given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Answers)}
-        columns: JsonObject = {k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()}
-        return Answers(**columns)
 
     def rows(self) -> Iterator[Answers]:
         """Answers of one row each."""

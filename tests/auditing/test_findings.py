@@ -76,7 +76,7 @@ def test_nothing() -> None:
 
 def test_no_skill_no_other_verdict() -> None:
     output = text(replace(aged(Shape("uncertain")), has_skill=False))
-    assert output.startswith("The model is no better than a constant answer")
+    assert output.startswith("Models of one period are no better than a constant answer")
     assert "changes" not in output
 
 

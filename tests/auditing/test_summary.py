@@ -66,7 +66,13 @@ def test_another_word_where_the_finding_differs(result: AuditResult) -> None:
     assert (doubtful.word, doubtful.rows[3].label) == ("Not certain", "If retrained")
     assert summary(ageing, "never", "not-sure").word == "Not certain"
     assert summary(ageing, "recalibrate", "recalibrate").word == "Recalibrate"
-    weak = summary(judged(ageing, has_skill=False), "never", "unknown")
+    short = summary(judged(ageing, has_skill=False), "never", "unknown")
+    assert short.word == "Not certain"
+    assert short.sentences[0].startswith("Models of one period are no better than a constant answer")
+    assert "longer periods" in short.sentences[1], "models of more rows are better"
+    results = tuple(replace(one, above_trivial=NOTHING) for one in policies.results)
+    hopeless = replace(recommending(policies, "never", "unknown"), results=results)
+    weak = summarize_model(judged(ageing, has_skill=False), hopeless, data)
     assert (weak.word, weak.sentences[0]) == ("Look at the data", "The model is no better than a constant answer.")
     few = summary(
         judged(calm(ageing), recalibrated=replace(calm(ageing).verdict.recalibrated, order=None)), "never", "x"

@@ -12,7 +12,7 @@ import driftline
 from driftline import data, registry
 from driftline.learners import Learner
 from driftline.seeds import Seed
-from driftline.types import Answers, Reveal
+from driftline.types import Answers, Reveal, Samples
 
 CASES: dict[str, dict[str, Any]] = {
     "open-world": {"data": "digit-symmetries", "class_size_law": "400/(9+r)"},
@@ -21,11 +21,16 @@ CASES: dict[str, dict[str, Any]] = {
 }  # timeline has its own test; in test-time the corruptions differ, not the images
 
 
-def used(scenario: Any) -> tuple[set[int], set[int]]:
-    """Return the ids of the samples in the stream and of those in its probes."""
+def parts_of(scenario: Any) -> tuple[list[Samples], list[Samples]]:
+    """Return the samples of the stream's steps, and those of its probes."""
     steps = [scenario.stream[k] for k in range(len(scenario.stream))]
     probes = [*scenario.initial_probes, *(probe for step in [*steps, None] for probe in scenario.probes.due(step))]
-    return tuple({int(one) for part in parts for one in part.samples.id} for parts in (steps, probes))  # type: ignore
+    return [step.samples for step in steps], [probe.samples for probe in probes]
+
+
+def used(scenario: Any) -> tuple[set[int], set[int]]:
+    """Return the ids of the samples in the stream and of those in its probes."""
+    return tuple({int(one) for part in parts for one in part.id} for parts in parts_of(scenario))  # type: ignore
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -68,28 +73,39 @@ class Memorized(Learner):
         return Answers(np.maximum(right, 0))
 
 
-@pytest.mark.parametrize("name", ["refinement", "open-world"])
+@dataclass
+class Labeled(Memorized):
+    """The same, for a benchmark that refuses methods without labels unless their model is pretrained."""
+
+    min_reveal = Reveal.LABELS
+
+
+GRADUAL = {"order": "gradual", "corruptions": "contrast", "images": 64, "images_per_point": 32}
+TEST_TIME = {"data": "color-digits", **GRADUAL}
+
+
+@pytest.mark.parametrize("name", [*CASES, "test-time"])
 def test_a_candidate_that_only_the_test_labels_favor_is_not_selected(name: str) -> None:
     """The oracle takes the candidate that knows all test labels; honest selection has no use for it."""
-    given = {**CASES[name], "upstream_updates": 1, "resamples": 5}
-    dataset, benchmark = data.load(given["data"]), registry.get("benchmark", name)
-    options = benchmark.options(**{key: value for key, value in given.items() if key != "data"})
-    row = {int(one): k for k, one in enumerate(dataset.samples.id)}
+    given = {**CASES.get(name, TEST_TIME), **({} if name == "seq-to-final" else {"upstream_updates": 1})}
+    data_name, given = given.pop("data"), {**given, "resamples": 5}
+    dataset, benchmark = data.load(data_name), registry.get("benchmark", name)
+    options = benchmark.options(**given)
     for part, asked in (("test", options), ("validation", options.validation_options())):
-        ids = set.union(*used(benchmark().build_scenario(dataset, asked, Seed(0))))
-        rows = [row[one] for one in ids]
-        x = np.asarray(dataset.samples.x[rows])
-        ANSWERS[part] = {one.tobytes(): int(y) for one, y in zip(x, dataset.samples.y[rows], strict=True)}
+        steps, probes = parts_of(benchmark().build_scenario(dataset, asked, Seed(0)))
+        scored = probes if name == "seq-to-final" else [*steps, *probes]
+        pairs = [pair for samples in scored for pair in zip(np.asarray(samples.x), samples.y, strict=True)]
+        ANSWERS[part] = {x.tobytes(): int(y) for x, y in pairs}
     chosen = {}
     for rule in ("validation-streams", "oracle"):
         record = driftline.run(
             benchmark=name,
-            data=given["data"],
+            data=data_name,
             model={"name": "mlp", "width": 4},
-            methods=[Memorized],
+            methods=[Labeled if name == "seq-to-final" else Memorized],
             cache=False,
             selection={"grid": {"part": ["validation", "test"]}, "rule": rule, "seeds": 1},
-            **{name: {key: value for key, value in given.items() if key != "data"}},
+            **{name: given},
         )
         chosen[rule] = record.runs[0].card.protocol["chosen"][0]["part"]
     assert chosen == {"validation-streams": "validation", "oracle": "test"}

@@ -16,6 +16,11 @@ pytestmark = pytest.mark.xdist_group("browser-report")  # one process makes what
 TIMELINE = "section.group:has(h2:text-matches('^timeline'))"
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 DRAWN = "html[data-charts=drawn]"
+GO = """to => new Promise(done => {
+    if (location.hash === to) return done();
+    addEventListener("hashchange", () => done(), {once: true});
+    location.hash = to;
+})"""
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +31,7 @@ def nothing_is_wrong(page: Any, complaints: list[str]) -> Any:
 
 def show(page: Any, anchor: str) -> None:
     """Open a view and wait for its charts."""
-    page.evaluate(f"location.hash = '{anchor}'")
+    page.evaluate(GO, f"#{anchor}")
     page.wait_for_selector(DRAWN, state="attached")
 
 
@@ -74,10 +79,11 @@ def test_no_view_is_wider_than_the_window(page: Any, width: int, scheme: str) ->
 def test_details_lead_to_a_benchmark_and_back(page: Any) -> None:
     show(page, "answers")
     page.locator(".answer-card .name a").first.click()
-    assert page.locator(TIMELINE).is_visible()
+    page.locator(TIMELINE).wait_for()
     assert not page.locator("#answers").is_visible()
     page.locator(f"{TIMELINE} .back a").click()
-    assert page.locator("#answers").is_visible()
+    page.locator("#answers").wait_for()
+    assert not page.locator(TIMELINE).is_visible()
     for link in page.locator("a[href^='#']").all():
         assert page.locator(str(link.get_attribute("href"))).count() == 1
 
@@ -145,6 +151,27 @@ def test_folded_curves_are_drawn_when_opened(page: Any) -> None:
     table.wait_for()
     assert table.locator("thead th").all_inner_texts()[:3] == ["time", "at", "value"]
     fold.locator("summary").first.click()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_fold_of_every_view_can_be_opened(page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    for anchor in page.locator(".view").evaluate_all("all => all.map(view => view.id)"):
+        show(page, anchor)
+        page.locator(f"#{anchor} details").evaluate_all("all => all.forEach(fold => { fold.open = true; })")
+        page.wait_for_timeout(50)  # until the folds have said that they are open
+        page.wait_for_selector(DRAWN, state="attached")
+        assert page.locator(f"#{anchor} .chart:not(:has(svg))").count() == 0
+        assert page.evaluate(OVERFLOW) <= 0, anchor
+        page.locator(f"#{anchor} details").evaluate_all("all => all.forEach(fold => { fold.open = false; })")
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_figures_have_the_commands_that_print_them(page: Any) -> None:
+    show(page, timeline(page))
+    commands = page.locator(f"{TIMELINE} details[id$=reproduce] code").all_text_contents()
+    assert "driftline figure transfer --benchmark timeline -o transfer.pdf" in commands
+    assert any(command.startswith("driftline run timeline") for command in commands)
 
 
 def test_the_explorer_filters_and_compares_two_runs(page: Any) -> None:

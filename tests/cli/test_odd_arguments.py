@@ -13,7 +13,7 @@ import pytest
 from tests.io.test_bounded_files import png_of
 
 from driftline.cli import main as cli
-from driftline.errors import UserError
+from driftline.errors import ClusterLost, UserError
 from driftline.spec import apply_overrides, parse
 from driftline.store.store import Store
 
@@ -62,6 +62,11 @@ def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         (("show", LONG), "is called 'xxx"),
         (("diff", LONG, LONG), "is called 'xxx"),
         (("table", LONG), "is called 'xxx"),
+        (("table", "--format", ""), "--format is empty"),
+        (("table", "--paper", ""), "--paper is empty"),
+        (("table", "--caption", ""), "--caption is empty"),
+        (("table", "--label", ""), "--label is empty"),
+        ((*RUN[:4], *RUN[6:], "--set", "model.width=4"), "'model' has settings but no name: give both"),
         ((*RUN[:-1], LONG), "no method 'xxx"),
         ((*RUN, "--seeds", "9" * 400), "at most 100,000"),
         (("run", "matrix", "--methods", "erm", "--seeds", "9" * 400), "at most 100,000"),
@@ -69,7 +74,10 @@ def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         ((*RUN, "--device", "/dev/zero"), "device"),
         (("figure", "severity-grid", "--calibration", LONG, "-o", "f.svg"), "…: File name too long"),
         (("new", "method", LONG), "…: File name too long"),
-        (("new", "method", "json"), "json.py would hide Python's own module"),
+        (("new", "method", "json"), "json.py would hide the module json, which others import"),
+        (("new", "method", "torch"), "torch.py would hide the module torch"),
+        (("new", "method", "class"), "'class' is a word of Python's own"),
+        (("new", "method", "none"), "'none' is a word of Python's own"),
     ],
 )
 def test_odd_arguments(driftline: Command, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
@@ -123,7 +131,7 @@ def test_a_method_without_a_name_is_left_to_the_spec() -> None:
     content = {"benchmark": "timeline", "data": "digits", "methods": [{"lr": 1}, "erm"]}
     changed = apply_overrides(content, ["erm.lr=2"])
     assert changed["methods"] == [{"lr": 1}, {"name": "erm", "lr": 2}]
-    with pytest.raises(UserError, match=r"methods.0.name"):
+    with pytest.raises(UserError, match=r"'methods\.0' has settings but no name"):
         parse(changed)
 
 
@@ -153,3 +161,20 @@ def test_only_commands_that_resume_say_so(
     assert code == 130
     assert err.startswith("interrupted")
     assert ("the same command resumes" in err) == resumes
+
+
+def test_a_lost_cluster_is_a_sentence_and_ends_the_process_before_ray_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lost(*args: object, **more: object) -> None:
+        raise ClusterLost
+
+    def end(code: int) -> None:
+        raise SystemExit(f"at once with {code}")
+
+    monkeypatch.setattr(cli, "app", lost)
+    monkeypatch.setattr(cli.os, "_exit", end)
+    monkeypatch.setattr(sys, "argv", ["driftline", "run"])
+    with pytest.raises(SystemExit, match="at once with 2"):
+        cli.main()
+    assert capsys.readouterr().err.startswith("driftline: the head of the Ray cluster no longer answers.")

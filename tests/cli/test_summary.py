@@ -7,6 +7,7 @@ import pytest
 from driftline.cli.printing import runs
 from driftline.engine.executors.base import RunSummary
 from driftline.engine.stages import Stage, StreamRun
+from driftline.record.run import Record
 from driftline.store.store import Store
 
 from ..engine.stand_ins import job
@@ -28,6 +29,12 @@ def test_what_failed_is_named_once_per_reason(tmp_path: Path, capsys: pytest.Cap
         "failed search run: m3 seed 0: RuntimeError: no",
         f"see its traceback: driftline show k2 --runs '{tmp_path}/my runs'",
     ]
+
+
+def test_no_report_is_proposed_where_no_run_has_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store.create(tmp_path)
+    runs.print_summary(Record([]), store, RunSummary(failed={"k0": "odd"}))
+    assert capsys.readouterr().out == "0 stage(s) computed, 0 reused, 1 failed\n"
 
 
 def test_a_line_names_the_first_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,7 @@
-"""Parts of images, and the memory of decoded files."""
+"""Parts of images."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from PIL import Image
 
 from driftline.corruptions.cropping import (
-    DecodedImages,
     center_crop,
     decode_image,
     largest_box,
@@ -71,34 +69,7 @@ def test_the_centre_is_that_of_the_resized_image() -> None:
     middle = center_crop(tall)
     assert middle.shape == (224, 224, 3)
     np.testing.assert_array_equal(middle[:, 0, 0], tall[144:368, 0, 0])
-    assert center_crop(np.zeros((300, 500, 3), np.uint8), 32, 40).shape == (32, 32, 3)
-
-
-def encoded(level: int, side: int = 64) -> bytes:
-    stored = io.BytesIO()
-    Image.fromarray(np.full((side, side), level, np.uint8)).save(stored, "PNG")
-    return stored.getvalue()
-
-
-def test_decoded_images_are_kept_up_to_a_limit_and_the_oldest_go_first(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(encoded(9))
-    sources = [tmp_path / "a.png", *(encoded(level) for level in range(1, 5))]
-    each = 64 * 64 * 3
-    images = DecodedImages(sources, megabytes=3 * each / 2**20)
-    first = images[0]
-    assert first.shape == (64, 64, 3)
-    assert (first == 9).all()
-    assert images[0] is first, "it is decoded once"
-    for i in (1, 2, 0, 3):
-        assert images[i][0, 0, 0] == (9 if i == 0 else i)
-    assert images[0] is first, "it was asked for later than 1"
-    assert images.used == 3 * each
-    assert len(images) == 5
-    with pytest.raises(ValueError, match="read-only"):
-        first[0, 0, 0] = 1
-    nothing_kept = DecodedImages(sources, megabytes=0)
-    assert nothing_kept[1] is not nothing_kept[1]
-    assert nothing_kept.used == 0
+    assert center_crop(np.zeros((300, 500, 3), np.uint8)).shape == (224, 224, 3)
 
 
 def test_what_is_no_image_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from PIL import Image
 
 import driftline
 from driftline.data import load
+from driftline.data.adapters import as_dataset
 from driftline.errors import UserError
 from driftline.lazy_rows import LazyRows
 
@@ -96,6 +97,11 @@ def test_pairs_of_arrays_and_options(folder):
     assert len(load("mine.py:chosen", {"n": 6}).samples) == 6
     with pytest.raises(UserError, match=r"no option of dataset 'mine\.py:made' 'n'"):
         load("mine.py:made", {"n": 6})
+
+
+def test_a_pair_of_lists_is_one_of_arrays():
+    data = as_dataset("lists", ([[0.5, 1.0], [2.0, 3.0]], [1, 0]))
+    assert data.fingerprint == as_dataset("lists", (np.array([[0.5, 1.0], [2.0, 3.0]]), np.array([1, 0]))).fingerprint
 
 
 def test_samples_and_tables(folder):

@@ -171,7 +171,8 @@ def test_a_cut_gzip_is_a_user_error(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([1], "no text from"),
+        ([1], "a list, not a dict of time steps"),
+        ({2025: {}}, "no text from"),
         ({2012: {0: {}}}, "no 1"),
         ({2012: {k: {"headline": ["a"], "category": [11]} for k in (0, 1)}}, "from 0 to 10"),
         ({2012: {k: {"headline": ["a"], "category": [0.5]} for k in (0, 1)}}, "from 0 to 10"),

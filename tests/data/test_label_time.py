@@ -76,7 +76,7 @@ def test_labels_without_a_time_are_never_revealed_and_counted() -> None:
     ("column", "sentence"),
     [
         ("knwon", "no column of the frame 'knwon'. Did you mean 'known'"),
-        ("when", "the frame: time, target, id and known must be different columns"),
+        ("when", "the frame: time, target, id, known and cluster must be different columns"),
         ("row", "the time column has dates and label time column 'row' has numbers: use one clock"),
     ],
 )
@@ -129,6 +129,13 @@ def test_upstream_training_uses_only_labels_that_are_known() -> None:
     late = from_frame("table", alternating())((), time="when", target="y", known="known")
     with pytest.raises(UserError, match=r"no label of the first 1 period\(s\) is known"):
         Timeline().build_scenario(late, Timeline.options(period="20 rows", upstream=1), Seed(0))
+
+
+@pytest.mark.parametrize("delay", ["36601d", "1000000000d", "9" * 20 + "d"])
+def test_a_delay_that_would_overflow_the_clock_is_refused(delay: str) -> None:
+    """Added to a date in microseconds, 10^9 days would be in the past: every label would be early."""
+    with pytest.raises(UserError, match=f"delay '{delay}' is longer than a century"):
+        delayed(np.array(["2024-01-01"], "datetime64[us]"), delay)
 
 
 def test_delays_in_weeks_hours_and_minutes() -> None:

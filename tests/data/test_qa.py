@@ -12,7 +12,7 @@ from driftline.data.text_to_text import read_released_stream
 from driftline.errors import UserError
 from driftline.metrics.text import exact_match, token_f1
 from driftline.tasks import TextToText
-from driftline.texts import join_answers
+from driftline.text_answers import join_answers
 from driftline.types import Samples
 
 SKY = "The sky is blue . The sea is green ."
@@ -137,6 +137,12 @@ def test_the_same_id_in_two_sets_stays_apart(tmp_path):
     data = load("text-to-text", {"files": ["a.jsonl", "b.jsonl"]}, [tmp_path])
     assert data.samples.id.tolist() == ["a/1", "b/1"]
     assert data.clusters == ("a", "b")
+
+
+def test_a_file_in_the_current_folder_needs_no_full_path(tmp_path, monkeypatch):
+    write(tmp_path / "a.jsonl", [{"input": "a", "output": "a"}])
+    monkeypatch.chdir(tmp_path)
+    assert load("text-to-text", {"files": ["a.jsonl"]}, [tmp_path / "other"]).samples.x == ["a"]
 
 
 def test_plain_records_with_one_answer_or_several(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from driftline.data import load
 from driftline.data.tiny_qa import AGES, PEOPLE, PHRASINGS, VALUES
 from driftline.errors import UserError
-from driftline.texts import matches, split_answers
+from driftline.text_answers import matches, split_answers
 
 DATA = load("tiny-qa", {"train": 300, "each": 200})
 S = DATA.samples

@@ -162,7 +162,8 @@ def year_of(images, labels):
     ("content", "reason"),
     [
         ({"images": 1}, "no portrait from 1930 to 2013"),
-        ([1, 2], "no portrait"),
+        ([1, 2], "a list, not a dict of time steps"),
+        (None, "a NoneType, not a dict of time steps"),
         ({1950: {"train": {}}}, "found: no 0"),
         ({1950: {0: {"images": []}, 1: {"images": []}}}, "found: no 'labels'"),
         (year_of(np.zeros((2, 28, 28)), [0, 1]), r"images of shape \(28, 28\)"),

@@ -129,6 +129,12 @@ def test_the_command_prints_the_reasons_and_runs_nothing(
     assert CliRunner().invoke(app, words).output == expected
 
 
+def test_the_runs_of_a_matrix_are_named_with_their_benchmark(finished: Path) -> None:
+    columns = {"timeline": {"timeline": {"upstream": 1}}, "refinement": {}}
+    runs = upgrade({"matrix": {"methods": ["frozen"], "benchmarks": columns, "seeds": 1}}, runs=finished)
+    assert [run.label for run in runs] == ["frozen in timeline", "frozen in refinement"]
+
+
 def test_scores_are_computed_again_from_the_record(
     tmp_path: Path, raised: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

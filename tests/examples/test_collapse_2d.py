@@ -122,11 +122,21 @@ def test_the_noise_lies_nearly_across_the_signal() -> None:
 
 
 def test_the_script_writes_figure_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(tmp_path / "fig.svg", samples=1600, seed=0, steps=30)
-    assert "condition 2: accuracy 0." in capsys.readouterr().out
+    main(tmp_path / "fig.svg", samples=1600, seed=3, steps=30, seeds=2, scores=tmp_path / "scores.csv")
+    assert capsys.readouterr().out.count("condition 2: accuracy 0.") == 2
     table = pd.read_csv(tmp_path / "fig.csv")
-    assert table.groupby("condition")["step"].max().tolist() == [30, 30]
+    assert table.groupby("condition")["step"].max().tolist() == [30, 30], "of the first draw"
     assert (tmp_path / "fig.svg").read_text().startswith("<svg")
+    scores = pd.read_csv(tmp_path / "scores.csv").set_index(["method", "seed", "metric"])["value"]
+    assert scores.index.get_level_values("seed").unique().tolist() == [3, 4]
+    own = minimize_entropy(2, samples=1600, seed=Seed(4), steps=30, record_every=1)
+    for metric, value in (
+        ("accuracy at the start", own["accuracy"].iloc[0]),
+        ("highest accuracy", own["accuracy"].max()),
+        ("accuracy at the end", own["accuracy"].iloc[-1]),
+        ("scale at the end", own["scales"].iloc[-1]),
+    ):
+        assert scores["condition 2", 4, metric] == pytest.approx(value)
 
 
 def test_too_few_samples_are_refused() -> None:

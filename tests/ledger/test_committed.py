@@ -62,6 +62,13 @@ def test_the_catalog_has_every_table_and_figure_once() -> None:
             assert found == list(range(1, len(found) + 1)), f"{paper.name}, {kind}"
 
 
+def test_commands_for_figures_exist() -> None:
+    for item in ITEMS:
+        named = re.findall(r"`driftline figure ([a-z-]+)[^`]*`", item.reason)
+        assert set(named) <= set(registry.names("figure")), item.id
+        assert named or item.status != "drawn", item.id
+
+
 def test_the_catalog_names_sources_metrics_and_recipes_that_exist() -> None:
     for comparison in COMPARISONS:
         assert not comparison.source or from_source(comparison.source), comparison.source
@@ -74,7 +81,7 @@ def test_the_catalog_names_sources_metrics_and_recipes_that_exist() -> None:
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_is_used_and_says_how_it_was_made(name: str) -> None:
     result = RESULTS[name]
-    assert name in {comparison.result for comparison in COMPARISONS}
+    assert name in {used.result for item in ITEMS for used in (*item.comparisons, *item.findings)}
     assert result.header.command
     assert result.header.note
     if result.header.recipe:

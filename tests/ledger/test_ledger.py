@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from driftline.errors import UserError
 from driftline.ledger.catalog import Comparison, Finding, Item, Paper
 from driftline.ledger.compare import decide, pairs
 from driftline.ledger.page import write_page
-from driftline.ledger.picture import points
+from driftline.ledger.picture import points, write_picture
 from driftline.ledger.results import Header, Result, add_table, read_results
 from driftline.version import __version__
 
@@ -89,6 +90,19 @@ def test_an_unknown_method_of_a_test_is_refused(tmp_path: Path) -> None:
         decide(one_item("hgh > low"), make_result(tmp_path, VALUES))
 
 
+def test_a_finding_waits_for_runs_that_are_missing(tmp_path: Path) -> None:
+    results = make_result(tmp_path, {"erm-all": [0.1, 0.12, 0.11], "si": [0.5, 0.53, 0.51]})
+    card = results["small"].folder / "card.json"
+    card.write_text(json.dumps({"shared": {"run": {"benchmark": "timeline"}}}))
+    header = results["small"].folder / "result.json"
+    missing = {"missing": ["ft(updates=5) seed 0", "ft(updates=5) seed 1"]}
+    header.write_text(json.dumps({**json.loads(header.read_text()), **missing}))
+    results = read_results(tmp_path / "results")
+    assert decisions(one_item("ft > erm-all", "si > erm-all"), results) == ["holds"], "ft was not run yet"
+    with pytest.raises(UserError, match="no method"):
+        decide(one_item("swa > erm-all"), results)
+
+
 def test_printed_numbers_are_those_of_the_same_method_and_metric(tmp_path: Path) -> None:
     results = make_result(tmp_path, {"frozen": [0.4, 0.5, 0.6], "unprinted": [0.1, 0.1, 0.1]})
     comparison = Comparison(result="small", scale="substitute", source=SOURCE, metrics=("oec:final", "ukr:final"))
@@ -110,20 +124,58 @@ def test_another_metric_can_stand_for_a_printed_one(tmp_path: Path) -> None:
     assert pair.printed == pytest.approx(0.803, abs=1e-3)
 
 
+def test_a_counterpart_stands_for_a_printed_method(tmp_path: Path) -> None:
+    results = make_result(tmp_path, {"frozen": [0.4, 0.5, 0.6], "still": [0.1, 0.2, 0.3]})
+    common = {"result": "small", "scale": "own", "source": SOURCE, "metrics": ("oec:final",)}
+    (pair,) = pairs(Comparison(**common, counterparts={"frozen": "still"}), results)
+    assert (pair.method, pair.ours.value) == ("still", pytest.approx(0.2))
+    assert pair.printed == pytest.approx(0.4579, abs=5e-4)
+
+
+def test_a_part_of_a_result_is_named_with_its_setting(tmp_path: Path) -> None:
+    results = make_result(tmp_path, {"frozen": [0.4, 0.5, 0.6]})
+    path = results["small"].folder / "scores.csv"
+    scores = pd.read_csv(path)
+    pd.concat([scores.assign(setting="first"), scores.assign(setting="second", value=0.7)]).to_csv(path, index=False)
+    both = tuple(
+        Comparison(result="small", scale="own", metrics=("oec:final",), setting=name) for name in ("first", "second")
+    )
+    text = write_page(
+        [Paper(name="Paper", order=1, items=(one_item(comparisons=both),))], read_results(tmp_path / "results")
+    )
+    first, second = text.split("From `")[1:3]
+    assert first.startswith("small`, first, (the paper's own scale: small)")
+    assert "50.0" in first
+    assert "70.0" in second
+
+
+def test_huge_numbers_have_three_digits(tmp_path: Path) -> None:
+    results = make_result(tmp_path, {"frozen": [5.7173e15]}, metric="macs")
+    comparison = Comparison(result="small", scale="own", metrics=("macs:final",))
+    text = write_page([Paper(name="Paper", order=1, items=(one_item(comparisons=(comparison,)),))], results)
+    assert "| frozen | 5.72e+15 |" in text
+
+
 def test_the_page_and_the_picture_show_what_the_results_have(tmp_path: Path) -> None:
     comparison = Comparison(result="small", scale="substitute", source=SOURCE, metrics=("oec:final",))
     items = (
         one_item("frozen > 0.1", comparisons=(comparison,)),
         Item(id="X-F1", shows="A drawing", status="nothing to run", reason="A drawing."),
+        Item(id="X-F3", shows="A picture", status="drawn", reason="`driftline figure curves`."),
         Item(id="X-F2", shows="A curve", reason="Long.", cost="2 CPU days"),
     )
     papers = [Paper(name="Paper", order=1, items=items)]
     results = make_result(tmp_path, {"frozen": [0.4, 0.5, 0.6]})
     text = write_page(papers, results)
     assert "| frozen | 45.8 / 50.0 [25.2, 74.8]; +4.2 |" in text
-    assert "| Paper | 1 | 2 | 1 | 0 | 1 | 0 | 1 | 1 | 1 | 0 | 0 |" in text
+    assert "| Paper | 1 | 3 | 1 | 0 | 1 | 1 | 0 | 1 | 1 | 1 | 0 | 0 |" in text
     assert "| X-F2 | A curve | – | not run | – | – | Long. (2 CPU days) |" in text
     assert "| [X-T1](#x-t1) | A finding | **holds** |" in text
+    write_picture(papers, results, tmp_path / "ledger.svg")
+    (line,) = re.findall(r"<line[^>]*stroke-dasharray[^>]*>", (tmp_path / "ledger.svg").read_text())
+    x, y = (float(re.findall(rf' {end}="(-?[\d.]+)"', line)[0]) for end in ("x2", "y2"))
+    assert abs(x) == pytest.approx(abs(y)), "the line of equal numbers goes from corner to corner"
+    assert abs(x) > 100
     (point,) = points(papers, results).to_dict("records")
     assert (point["item"], point["ours"]) == ("X-T1", pytest.approx(0.5))
 

@@ -9,7 +9,6 @@ from driftline.metrics.horizons import drift_horizon, stability_horizon
 from driftline.metrics.per_period import Horizon, PerStep
 from driftline.metrics.temporal import (
     adaptation_score,
-    eval_fix,
     in_distribution,
     out_of_distribution,
     transfer_ratio,
@@ -85,7 +84,6 @@ def test_worked_accuracies():
     assert in_distribution(WORKED)[:3].mean() == pytest.approx(0.716667, abs=5e-7)
     assert_allclose(worst_future(WORKED), [0.45, 0.63, 0.80, nan])
     assert_allclose(worst_future(WORKED, horizon=1), [0.72, 0.66, 0.80, nan])
-    assert eval_fix(WORKED, split=1) == (pytest.approx(0.645), pytest.approx(0.63))
 
 
 def test_a_world_that_does_not_change():

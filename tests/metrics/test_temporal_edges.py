@@ -10,7 +10,6 @@ from driftline.errors import UserError
 from driftline.metrics.horizons import drift_horizon, stability_horizon
 from driftline.metrics.temporal import (
     adaptation_score,
-    eval_fix,
     out_of_distribution,
     transfer_ratio,
     worst_future,
@@ -202,8 +201,6 @@ def test_9_percentages_and_other_nonsense_are_refused(compute):
         lambda: adaptation_score(WORKED, clipping="tranfer"),
         lambda: adaptation_score(WORKED, horizon=0),
         lambda: out_of_distribution(WORKED, horizon=1.5),
-        lambda: eval_fix(WORKED, split=3),
-        lambda: eval_fix(WORKED, split=-1),
     ],
 )
 def test_9_settings_off_scale_are_refused(call):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driftline.metrics.text import exact_match, token_f1
-from driftline.texts import SEPARATOR, join_answers, matches, normalize_answer, split_answers
+from driftline.text_answers import SEPARATOR, join_answers, matches, normalize_answer, split_answers
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def _reason(policies: Policies, ageing: Ageing) -> str:
     newer, more = amount(metric, made.newer_rows, sign=True), amount(metric, made.more_rows, sign=True)
     parts = f"Newer rows gain {newer}, more rows {more}."
     if made.reason == "unknown":
-        return "Models are no better than a constant answer."
+        return "Models of one period are no better than a constant answer."
     if made.reason == "no-ageing":
         sure = f" More rows would help: {more} with all history." if made.more_rows.low > 0 else ""
         return f"No ageing was found.{sure}"

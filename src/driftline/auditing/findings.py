@@ -106,7 +106,8 @@ def findings(ageing: Ageing) -> list[str]:
     verdict = ageing.verdict
     if not verdict.has_skill:
         return [
-            "The model is no better than a constant answer (the trivial baseline), so its ageing cannot be measured."
+            "Models of one period are no better than a constant answer (the trivial baseline), so ageing cannot be "
+            "measured."
         ]
     if verdict.aged:
         sentences = _aged(ageing)

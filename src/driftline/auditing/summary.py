@@ -61,7 +61,7 @@ def summarize_model(ageing: Ageing, policies: Policies, data: DataSummary) -> Su
     return Summary(
         word,
         tone,
-        (_finding(ageing, PeriodNames(data.periods, data.period)), _action(ageing, policies, data, word)),
+        (_finding(ageing, policies, PeriodNames(data.periods, data.period)), _action(ageing, policies, data, word)),
         (*rows, last),
     )
 
@@ -75,7 +75,7 @@ def compared_policy(policies: Policies, deployed: int) -> PolicyResult:
 def _word(ageing: Ageing, policies: Policies) -> tuple[str, Tone]:
     verdict, policy = ageing.verdict, policies.recommendation.policy
     if not verdict.has_skill:
-        return "Look at the data", "unclear"
+        return "Not certain" if _periods_are_short(ageing, policies) else "Look at the data", "unclear"
     if policy == RECALIBRATE:
         return "Recalibrate", "act"
     if policy != NEVER:
@@ -94,9 +94,16 @@ def _gains_without_ageing(policies: Policies) -> bool:
     return made.reason == "no-ageing" and made.newer_rows.low > 0
 
 
-def _finding(ageing: Ageing, names: PeriodNames) -> str:
+def _periods_are_short(ageing: Ageing, policies: Policies) -> bool:
+    """Return whether models of one period have no skill, but those of more rows, in the best policy, surely have."""
+    return not ageing.verdict.has_skill and policies.best.above_trivial.low > 0
+
+
+def _finding(ageing: Ageing, policies: Policies, names: PeriodNames) -> str:
     """Return what was found, in one sentence."""
     verdict = ageing.verdict
+    if _periods_are_short(ageing, policies):
+        return "Models of one period are no better than a constant answer, so ageing cannot be measured."
     if not verdict.has_skill:
         return "The model is no better than a constant answer."
     if verdict.aged:
@@ -153,6 +160,8 @@ def _action(ageing: Ageing, policies: Policies, data: DataSummary, word: str) ->
     verdict, made = ageing.verdict, policies.recommendation
     if made.policy != NEVER:
         return f"{policy_action(made.policy, data.unit, data.deployed)}."
+    if _periods_are_short(ageing, policies):
+        return "Audit it again with longer periods (--period) or more rows."
     if not verdict.has_skill:
         return "Look for better inputs before you think of retraining."
     if verdict.is_odd:

@@ -136,12 +136,8 @@ def _fit(
             break
     kept = [np.flatnonzero(table.arrivals.is_known(j, before)) for j in chosen]
     rows = Samples.concat([table.periods[j][at] for j, at in zip(chosen, kept, strict=True)])
-    given = Answers.concat([_choose(answers[j], at) for j, at in zip(chosen, kept, strict=True)])
+    given = Answers.concat([answers[j][at] for j, at in zip(chosen, kept, strict=True)])
     return fit_estimator(metric, _inputs(table, rows), given, rows.y, table.seed.child("estimates", before))
-
-
-def _choose(answers: Answers, at: np.ndarray) -> Answers:
-    return Answers(answers.prediction[at], None if answers.scores is None else answers.scores[at])
 
 
 def _inputs(table: AuditTable, rows: Samples) -> pd.DataFrame:

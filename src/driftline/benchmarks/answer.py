@@ -217,13 +217,13 @@ def is_loss(number: Number) -> bool:
     return end(number, -1) < 0
 
 
-def value_text(value: float, share: bool = True, decimals: int = 1) -> str:
+def value_text(value: float, share: bool = True) -> str:
     """Return a number, shares in percent, with a true minus sign.
 
     >>> value_text(0.701), value_text(1.9153, share=False)
     ('70.1', '1.9')
     """
-    return f"{100 * value if share else value:.{decimals}f}".replace("-", MINUS)
+    return f"{100 * value if share else value:.1f}".replace("-", MINUS)
 
 
 def gain_number(gain: Number, over: str) -> BigNumber:
@@ -236,11 +236,11 @@ def gain_number(gain: Number, over: str) -> BigNumber:
     return BigNumber(f"{sign}{value_text(gain.value)}", "points", f"{interval(gain)} {over}".strip())
 
 
-def interval(number: Number, share: bool = True, decimals: int = 1) -> str:
+def interval(number: Number, share: bool = True) -> str:
     """Return `[low, high]`, or nothing if the number has no interval."""
     if not math.isfinite(number.low):
         return ""
-    low, high = (value_text(value, share, decimals) for value in (number.low, number.high))
+    low, high = (value_text(value, share) for value in (number.low, number.high))
     return f"[{low},{SPACE}{high}]"
 
 

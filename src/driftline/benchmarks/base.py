@@ -181,6 +181,8 @@ class Benchmark(ABC):
     """Its position on the front page of a report, from the lowest."""
     headline_metrics: ClassVar[tuple[tuple[str, str], ...]]
     """The (metric, statistic) pairs that a result table shows, in order."""
+    related_metrics: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Two (metric, statistic) pairs that the page of a report relates in a chart, upwards and to the right."""
     primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = ()
     """The (metric, statistic) pairs whose mean decides between settings; those that a protocol lacks do not count.
 

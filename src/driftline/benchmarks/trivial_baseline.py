@@ -17,7 +17,7 @@ import pandas as pd
 from driftline.benchmarks.base import Benchmark
 from driftline.record.run import Run
 from driftline.tasks import Classification, Regression, Task, TextToText
-from driftline.texts import split_answers
+from driftline.text_answers import split_answers
 
 
 @dataclass(frozen=True)

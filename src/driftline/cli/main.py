@@ -36,6 +36,7 @@ from driftline.cli.commands.quickstart import quickstart
 from driftline.cli.commands.recipes import recipes
 from driftline.cli.commands.report import report
 from driftline.cli.commands.run import RunCommand, run
+from driftline.cli.commands.shift import shift
 from driftline.cli.commands.show import show
 from driftline.cli.commands.table import table
 from driftline.cli.commands.watch import watch
@@ -75,6 +76,7 @@ app.add_typer(ledger, name="ledger")
 app.command()(calibrate)
 app.command()(check)
 app.command()(few_shot)
+app.command()(shift)
 app.command()(export)
 app.command(cls=FigureCommand, context_settings={"ignore_unknown_options": True})(figure)
 app.command()(forget)

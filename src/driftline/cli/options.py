@@ -31,7 +31,7 @@ def check_output(path: Path | None) -> Path | None:
 def refuse_empty(context: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
     """Refuse an empty text, as of a shell variable that is not set."""
     if value == "":
-        raise UserError(f"--{param.name} is empty")
+        raise UserError(f"{max(param.opts, key=len)} is empty")
     return value
 
 

@@ -1,4 +1,4 @@
-"""The corruptions of ImageNet-C and CIFAR-C with continuous severity, as CCC uses them: 15, and 4 for choosing by.
+"""The corruptions of ImageNet-C and CIFAR-C with continuous severity, as CCC uses them: 15, and 4 for validation.
 
 One file per corruption or close family. What the original does by accident is kept, to be comparable, and is named
 where it happens. Nothing heavy is imported before the first image is corrupted.

@@ -1,4 +1,4 @@
-"""Changes of color: brightness, contrast and saturation. Each pixel is changed by itself, so tables do the work."""
+"""Changes of color: brightness, contrast and saturation. Each pixel changes on its own, so lookup tables suffice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weighted sums of shifted rows: what all blurs are made of."""
+"""Convolution as weighted sums of shifted rows, for all blurs."""
 
 from __future__ import annotations
 

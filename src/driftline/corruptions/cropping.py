@@ -1,4 +1,4 @@
-"""From photographs to inputs of one size: random parts, flipped or not, or the center; and a memory for decoded files.
+"""Crop photographs to one size: random crops with flips, or the center.
 
 A stream of CCC shows a random part of each image, stretched to 224 pixels (`random_crop`); its calibration, like
 ImageNet-C, shows the center (`center_crop`). Both shrink with antialiasing, as Pillow does.
@@ -7,8 +7,6 @@ ImageNet-C, shows the center (`center_crop`). Both shrink with antialiasing, as 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,7 @@ from driftline.data.formats import images as pictures
 from driftline.errors import MissingExtra
 from driftline.seeds import Seed
 
-DEFAULT_SIDE = 224
+DEFAULT_SIDE, SHORT_SIDE = 224, 256
 AREA_RANGE = (0.08, 1.0)
 ASPECT_RANGE = (3 / 4, 4 / 3)
 MAX_TRIES = 10
@@ -63,13 +61,9 @@ def largest_box(height: int, width: int) -> Box:
     return (height - h) // 2, (width - w) // 2, h, w
 
 
-def center_crop(image: np.ndarray, side: int = 224, short_side: int = 256) -> np.ndarray:
-    """Return the center of an image of bytes, after its short side is resized to `short_side` pixels."""
-    height, width = image.shape[:2]
-    least = min(height, width)
-    sized = resize(image, int(short_side * height / least), int(short_side * width / least))
-    top, left = round((sized.shape[0] - side) / 2), round((sized.shape[1] - side) / 2)
-    return np.ascontiguousarray(sized[top : top + side, left : left + side])
+def center_crop(image: np.ndarray) -> np.ndarray:
+    """Return the center of 224 pixels of an image of bytes, after its short side is resized to 256."""
+    return pictures.to_center(pictures.pil_image_module().fromarray(image), DEFAULT_SIDE, SHORT_SIDE)
 
 
 def center_crops(images: np.ndarray) -> np.ndarray:
@@ -87,35 +81,6 @@ def resize(image: np.ndarray, height: int, width: int) -> np.ndarray:
         raise MissingExtra("cutting images", "corruptions") from error
     picture = Image.fromarray(np.ascontiguousarray(image))
     return np.array(picture.resize((width, height), Image.Resampling.BILINEAR))
-
-
-class DecodedImages(Sequence[np.ndarray]):
-    """Image files, or their bytes, decoded on demand; the latest stay in memory, up to `megabytes`.
-
-    Decoding costs more than two corruptions together. The returned arrays are shared and read-only.
-    """
-
-    def __init__(self, sources: Sequence[Path | str | bytes], megabytes: float = 1024) -> None:
-        self.sources = sources
-        self.max_bytes = int(megabytes * 2**20)
-        self.used = 0
-        self._cache: OrderedDict[int, np.ndarray] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self.sources)
-
-    def __getitem__(self, index: int) -> np.ndarray:  # type: ignore[override]
-        if index in self._cache:
-            self._cache.move_to_end(index)
-            return self._cache[index]
-        image = decode_image(self.sources[index])
-        image.flags.writeable = False
-        if image.nbytes <= self.max_bytes:
-            self._cache[index] = image
-            self.used += image.nbytes
-        while self.used > self.max_bytes:
-            self.used -= self._cache.popitem(last=False)[1].nbytes
-        return image
 
 
 def decode_image(source: Path | str | bytes) -> np.ndarray:

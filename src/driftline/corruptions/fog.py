@@ -51,13 +51,13 @@ def _diamond_square_step(
 ) -> np.ndarray:
     """Add the middles of squares, then of edges from two corners and two middles, each with noise."""
     side = len(land)
-    centres, finer = np.empty((side, side), np.float32), np.empty((2 * side, 2 * side), np.float32)
+    centers, finer = np.empty((side, side), np.float32), np.empty((2 * side, 2 * side), np.float32)
     noise = np.empty(2 * side, np.float32)
     scale, quarter = reach * np.float32(2.0**-31), np.float32(0.25)
     for y in range(side):
         for x in range(side):
             noise[x] = np.float32(np.int32(random_bits(drawn + y * side + x, low, high))) * scale
-        own, under, line = land[y], land[(y + 1) % side], centres[y]
+        own, under, line = land[y], land[(y + 1) % side], centers[y]
         for x in range(side - 1):
             line[x] = (own[x] + own[x + 1] + under[x] + under[x + 1]) * quarter + noise[x]
         line[side - 1] = (own[side - 1] + own[0] + under[side - 1] + under[0]) * quarter + noise[side - 1]
@@ -65,7 +65,7 @@ def _diamond_square_step(
     for y in range(side):
         for x in range(2 * side):
             noise[x] = np.float32(np.int32(random_bits(drawn + 2 * y * side + x, low, high))) * scale
-        own, under, middle, over = land[y], land[(y + 1) % side], centres[y], centres[y - 1]
+        own, under, middle, over = land[y], land[(y + 1) % side], centers[y], centers[y - 1]
         upper, lower = finer[2 * y], finer[2 * y + 1]
         for x in range(side):
             right, left = x + 1 if x + 1 < side else 0, x - 1 if x > 0 else side - 1

@@ -1,4 +1,4 @@
-"""Frost: a photograph of frost laid over the image, or, if there is none, a texture that is made up.
+"""Frost: a photograph of frost laid over the image, or a synthetic texture.
 
 The six photographs of ImageNet-C have no stated origin and are not shipped. To use them, name their folder; the
 check is by name, by size in pixels, by mean color (CCC re-encodes the JPEGs among them, so that their bytes differ),
@@ -132,8 +132,8 @@ def synthesize(name: str, texture: Texture) -> np.ndarray:
     power = np.bincount(ring.ravel(), np.abs(ridges).ravel() ** 2) / np.maximum(np.bincount(ring.ravel()), 1)
     needles = np.fft.irfft2(ridges * even ** (texture.slope / 2) / np.sqrt(power[ring]), shape)
     needles = (needles - needles.mean()) / needles.std()
-    coloured = np.array(texture.mean) + needles[..., None] * np.array(texture.spread)
-    return np.asarray(coloured.round().clip(0, 255).astype(np.uint8))
+    colored = np.array(texture.mean) + needles[..., None] * np.array(texture.spread)
+    return np.asarray(colored.round().clip(0, 255).astype(np.uint8))
 
 
 @cached_njit()

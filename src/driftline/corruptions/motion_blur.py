@@ -1,4 +1,4 @@
-"""Motion blur along a line, as ImageMagick draws it, and without ImageMagick.
+"""Motion blur along a line, as ImageMagick computes it.
 
 Its Gaussian has one side only: a pixel is blurred with what lies ahead of it, never with what lies behind. The edge is
 continued by its own pixels.

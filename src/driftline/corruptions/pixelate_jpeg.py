@@ -1,4 +1,4 @@
-"""Pixelate and JPEG, by Pillow, which is fast enough and defines them."""
+"""Pixelate and JPEG, by Pillow, as ImageNet-C defines them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How strong a corruption is: its parameters at any severity from 0 to 5.
+"""Parameters of each corruption at any severity from 0 to 5.
 
 ImageNet-C (Hendrycks and Dietterich) gives parameters at severities 1 to 5, and CCC (Press et al., "RDumb") joins them
 by straight lines, each parameter by itself, with a further row for severity 0. Severity 0 itself leaves an image as it

@@ -1,4 +1,4 @@
-"""Snow: flakes that fall and smear, on an image that has turned paler."""
+"""Snow: motion-blurred flakes on a brightened image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zoom blur: the mean of an image and of its enlarged centres."""
+"""Zoom blur: the mean of an image and of its enlarged centers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where samples come from: one file per dataset, each reading that dataset's standard files.
+"""Datasets: one file each, which reads the dataset's standard files.
 
 A dataset is a function `(folders, **options) -> Dataset`, registered under its name. Its keyword-only
 parameters are its options: on the command line `--set data.<option>=<value>`.

@@ -1,4 +1,4 @@
-"""Datasets of a user's own as Driftline's: samples, a table, arrays, a map-style dataset, or a function.
+"""A user's own data as datasets: samples, a table, arrays, a map-style dataset, or a function.
 
 A map-style dataset such as torchvision's has a length, and returns an image and a class for an index: always the same,
 in any order and in several threads at once. Images are Pillow images or byte arrays of one shape (height, width[,
@@ -69,6 +69,8 @@ def as_dataset(name: str, thing: Any) -> Dataset:
     if isinstance(thing, Dataset):
         return thing
     time = None
+    if isinstance(thing, tuple):
+        thing = tuple(np.asarray(part) if isinstance(part, list) else part for part in thing)
     if isinstance(thing, Samples):
         x, labels = thing.x, thing.y
     elif _is_arrays(thing):

@@ -1,4 +1,4 @@
-"""Handwritten digits as small color pictures: what corruptions are made for, and no download.
+"""Handwritten digits as small color images, for corruptions; nothing to download.
 
 The 1,797 digits that scikit-learn carries (Alpaydin & Kaynak, "Optical Recognition of Handwritten Digits", UCI 1998),
 enlarged from 8 to 32 pixels; each is written in dark ink on light paper, in colors drawn for it. They have no time.

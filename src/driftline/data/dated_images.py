@@ -1,4 +1,4 @@
-"""Pictures of your own with a date and a label each: a folder, or a table that lists them.
+"""Your own images with a date and a label each: a folder, or a table that lists them.
 
 A folder holds one folder per label, and the date is in the name of each file (option `pattern`). A table is a CSV
 file with a row per picture and columns for its file, its label and its time; files are looked for beside the table, or

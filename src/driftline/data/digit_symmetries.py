@@ -1,4 +1,4 @@
-"""Handwritten digits, turned and mirrored, as 80 classes: an open world that needs no download.
+"""Handwritten digits, rotated and mirrored, as 80 classes: an open world that needs no download.
 
 The 1,797 images of 8 x 8 pixels that scikit-learn carries (Alpaydin & Kaynak, "Optical Recognition of Handwritten
 Digits", UCI 1998) under the eight symmetries of a square. A class is a digit in one position: a 6 that lies on its side

@@ -1,4 +1,4 @@
-"""Handwritten digits in a world that turns: a small stream that needs no download.
+"""Handwritten digits that rotate over time: a small stream that needs no download.
 
 The 1,797 images of 8 x 8 pixels that scikit-learn carries (Alpaydin & Kaynak, "Optical Recognition of
 Handwritten Digits", UCI 1998) have no time of their own; they are dealt to `periods` periods at random. What

@@ -1,4 +1,4 @@
-"""Fashion-MNIST: 70,000 gray pictures of clothes, 28 x 28 pixels in 10 classes, without a time.
+"""Fashion-MNIST: 70,000 gray images of clothes, 28 x 28 pixels in 10 classes, without a time.
 
 Xiao, Rasul and Vollgraf, "Fashion-MNIST", 2017. Read are the four idx files, packed by gzip or not, in a folder
 `fashion-mnist` or `FashionMNIST/raw`. The training images come first, then the test images; an id is the place.

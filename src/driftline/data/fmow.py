@@ -1,4 +1,4 @@
-"""FMoW-Time: what a piece of land is used for, seen by satellite, 2002 to 2017.
+"""FMoW-Time: land use in satellite images, 2002 to 2017.
 
 Christie et al., "Functional Map of the World", CVPR 2018; Koh et al., "WILDS", ICML 2021; the benchmark is Yao et
 al., "Wild-Time", NeurIPS 2022. Read are Wild-Time's pickle, which lists pictures of WILDS' folder

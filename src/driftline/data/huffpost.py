@@ -1,4 +1,4 @@
-"""HuffPost: which section of the news site a headline stood in, 2012 to 2022.
+"""HuffPost: the section of a news headline, 2012 to 2022.
 
 Misra, "News Category Dataset", 2022; the benchmark is Yao et al., "Wild-Time", NeurIPS 2022, with the 11 sections
 that have headlines in every year from 2012 to 2018. Read are Wild-Time's pickle, the HDF5 file of Wild-Time-Data,

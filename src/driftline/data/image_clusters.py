@@ -1,4 +1,4 @@
-"""Images that arrive turned, mirrored or inverted: upright ones to train on, and five clusters that are not upright.
+"""Rotated, mirrored and inverted images: upright ones upstream, and five clusters of the others.
 
 Every cluster applies one fixed transformation, so all sets share their classes and a model of the upright images fails
 elsewhere because of the transformation alone. `digit-clusters` needs no download: scikit-learn's 1,797 digits

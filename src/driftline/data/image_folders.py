@@ -1,4 +1,4 @@
-"""Pictures sorted into one folder per class, as ImageNet's are, without a time.
+"""Images in one folder per class, such as ImageNet's, without a time.
 
 The class folders are under `train` and `val` (or `test`), and then the latter is the official test set; or they are in
 the folder itself, and there is none. Or the names of the pictures say their class. Dated pictures are read by the

@@ -50,6 +50,7 @@ def table(
     features: list[str] | None = None,  # columns to predict from; None: all others
     id: str | None = None,  # column of unique ids; None: rows are numbered from 0
     known: str | None = None,  # column of the times at which labels became known; None: at the end of their period
+    cluster: str | None = None,  # column of clusters, for refinement; "upstream" or else the earliest is upstream
     task: Literal["auto", "classes", "number"] = "auto",  # kind of target; auto: a number if it has more than 50
     columns: dict[str, str] | None = None,  # kinds of columns: number, category, text, date or ignore; None: guessed
     sep: str | None = None,  # separator of columns in a CSV file; None: recognized
@@ -63,7 +64,7 @@ def table(
     """
     file = locate_user_path(folders, path, "table")
     read = from_frame(file.name, read_file(file, Dialect(sep, encoding, decimal)))
-    options = {"features": features, "id": id, "known": known, "task": task, "columns": columns}
+    options = {"features": features, "id": id, "known": known, "cluster": cluster, "task": task, "columns": columns}
     return read(folders, time=time, target=target, date_format=date_format, **options)
 
 
@@ -78,11 +79,12 @@ def from_frame(name: str, frame: pd.DataFrame) -> Callable[..., Dataset]:
         features: list[str] | None = None,
         id: str | None = None,
         known: str | None = None,
+        cluster: str | None = None,
         task: Literal["auto", "classes", "number"] = "auto",
         columns: dict[str, str] | None = None,
         date_format: str | None = None,
     ) -> Dataset:
-        named = [time, target, *(column for column in (id, known) if column is not None)]
+        named = [time, target, *(column for column in (id, known, cluster) if column is not None)]
         table = with_index(frame.rename(columns=str), [*named, *(features or [])])
         used = [c for c in table.columns if c not in named] if features is None else list(features)
         _check_columns(table, name, target, named, used)
@@ -95,7 +97,8 @@ def from_frame(name: str, frame: pd.DataFrame) -> Callable[..., Dataset]:
         x, notes = _encode(inputs)
         ids = order if id is None else _ids(table[id])
         labeled, label_notes = (None, []) if known is None else parse_label_times(table[known], when, date_format)
-        samples = Samples(x=x, y=y, id=ids, time=when, known=labeled)
+        group = None if cluster is None else _clusters(table[cluster])
+        samples = Samples(x=x, y=y, id=ids, time=when, known=labeled, group=group)
         note = f"{len(table):,} rows of {name}; {x.shape[1]} inputs from {inputs.shape[1]} columns"
         return Dataset("table", samples, asked, (note, *read_as, *label_notes, *column_notes(described), *notes))
 
@@ -122,7 +125,7 @@ def _check_columns(frame: pd.DataFrame, source: str, target: str, named: list[st
             raise unknown_name(f"column of {source}", str(name), [*map(str, frame.columns), *index_names(frame)])
     if len(set(named)) < len(named):
         raise UserError(
-            f"{source}: time, target, id and known must be different columns, but they are {', '.join(named)}"
+            f"{source}: time, target, id, known and cluster must be different columns, but they are {', '.join(named)}"
         )
     if target in used or len(set(used)) < len(used) or not used:
         raise UserError(f"{source}: features must be one or more different columns without the target '{target}'")
@@ -219,6 +222,11 @@ def _ids(column: pd.Series) -> np.ndarray:
     if column.duplicated().any():
         raise UserError(f"id column '{column.name}' has {column[column.duplicated()].iloc[0]!r} more than once")
     return column.to_numpy() if kinds.is_integer_dtype(column) else column.astype(str).to_numpy(str)
+
+
+def _clusters(column: pd.Series) -> np.ndarray:
+    _check_gaps(column, "cluster", "name them")
+    return column.astype(str).to_numpy(str)
 
 
 def _check_gaps(column: pd.Series, role: str, way: str) -> None:

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from driftline.data import Dataset, file_errors, locate
+from driftline.data import Dataset, file_errors, locate_user_path
 from driftline.data.formats import json_lines
 from driftline.errors import UserError, unknown_name
 from driftline.registry import register
 from driftline.tasks import TextToText
-from driftline.texts import join_answers
+from driftline.text_answers import join_answers
 from driftline.types import JsonObject, Samples
 
 SEPARATOR = " </s> "
@@ -96,7 +96,7 @@ def read_files(
     """Return the records of some files, each a path or a name in the data folders."""
     items: list[TextRecord] = []
     for file in files:
-        path = Path(file) if Path(file).is_absolute() else locate(folders, [file], name, advice)
+        path = locate_user_path(folders, file, name, advice)
         with file_errors(path, expected):
             items += read(path)
     if not items:

@@ -1,14 +1,14 @@
-"""Small questions about made-up people: upstream prose and five sets that say the same things in other ways.
+"""Generated questions about fictional people: prose upstream, and five sets with other phrasings.
 
-Nothing is downloaded: each sample is drawn from a seed. A context tells some facts (a person, what of them, a value) in
-the manner of its set, and the question asks for one of the values, which stands in the context. All sets share people,
-values and what can be asked, so that a reader of prose fails elsewhere because of the manner alone:
+Nothing is downloaded: each sample is drawn from a seed. A context tells some facts (a person, an attribute, a value) in
+the phrasing of its set, and the question asks for one of the values, which is in the context. All sets share people,
+attributes and values, so that a model trained on prose fails on other sets because of the phrasing alone:
 
 - prose, upstream: two to four plain sentences;
 - lists: an entry per person, the values by keyword;
 - reversed: the value first and the person last, in the question too;
-- distractors: each fact among what was, is not or holds for somebody else;
-- telegrams: no small words, no marks;
+- distractors: each fact among past or false ones and those about other people;
+- telegrams: no function words, no punctuation;
 - talk: the people speak about themselves, and the question is about their words.
 
 Some answers are accepted in several wordings: ages as words and digits, trades of two words also by the second.

@@ -156,9 +156,7 @@ class ShardImages(DecodedImages):
         return pictures.to_center(picture, self.side, self.resize)
 
 
-def write_shard(
-    path: Path, images: Iterable[tuple[int, np.ndarray, int, str]], format: str = "jpg", quality: int = QUALITY
-) -> int:
+def write_shard(path: Path, images: Iterable[tuple[int, np.ndarray, int, str]], format: str = "jpg") -> int:
     """Write a shard of images, each with its number, class and info, atomically; return how many it has.
 
     png keeps every pixel; jpg is what CCC has.
@@ -168,7 +166,7 @@ def write_shard(
     written = 0
     with write_then_rename(path) as temporary, tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as tar:
         for n, image, label, info in images:
-            parts = {f"input.{format}": _encoded(image, format, quality), "output.cls": str(label).encode()}
+            parts = {f"input.{format}": _encoded(image, format), "output.cls": str(label).encode()}
             for part, content in {**parts, "info": info.encode()}.items():
                 member = tarfile.TarInfo(f"sample_{n}.{part}")  # its time stays 0: the same images, the same file
                 member.size = len(content)
@@ -209,8 +207,8 @@ def _rows(number: int, shard: Path) -> np.ndarray:
     return np.array([(number, entry.offset, entry.size, entry.label) for entry in read_entries(shard)], np.int64)
 
 
-def _encoded(image: np.ndarray, format: str, quality: int) -> bytes:
+def _encoded(image: np.ndarray, format: str) -> bytes:
     file = io.BytesIO()
-    settings: JsonObject = {"quality": quality, "optimize": True} if format == "jpg" else {}
+    settings: JsonObject = {"quality": QUALITY, "optimize": True} if format == "jpg" else {}
     pictures.pil_image_module().fromarray(image).save(file, {"jpg": "JPEG", "png": "PNG"}[format], **settings)
     return file.getvalue()

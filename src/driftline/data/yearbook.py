@@ -77,9 +77,7 @@ def _test_parts(path: Path, parts: Sequence[tuple[int, np.ndarray, np.ndarray, i
 
 
 def _from_pickle(path: Path, years: range) -> Iterator[Part]:
-    from driftline.data.formats import safe_pickle
-
-    content = safe_pickle.load_pickle(path, "Wild-Time's yearbook.pkl")
+    content = wild_time.read_pickle(path, "Wild-Time's yearbook.pkl")
     for year in years:
         if year in content:
             train, test = content[year][0], content[year][1]  # 2 is both together, in another order

@@ -33,9 +33,8 @@ CACHED = 2
 class DatasetCache:
     """The datasets that a process has read, or was sent, and the training rounds of its latest streams."""
 
-    def __init__(self, data_dir: Path | None = None, size: int = CACHED) -> None:
+    def __init__(self, data_dir: Path | None = None) -> None:
         self.data_dir = data_dir
-        self._size = size
         self._datasets: OrderedDict[tuple[str, str], Dataset] = OrderedDict()
         self._rounds: OrderedDict[str, list[TrainingRound]] = OrderedDict()
 
@@ -50,7 +49,7 @@ class DatasetCache:
     def add(self, choice: Choice, dataset: Dataset) -> None:
         """Cache a dataset, and drop the least recently used one if there are too many."""
         self._datasets[dataset_key(choice)] = dataset
-        while len(self._datasets) > self._size:
+        while len(self._datasets) > CACHED:
             self._datasets.popitem(last=False)
 
     def fingerprint(self, choice: Choice) -> str | None:
@@ -62,7 +61,7 @@ class DatasetCache:
         """Return the training rounds of a stream, made once, since many fits need the same."""
         if key not in self._rounds:
             self._rounds[key] = make()
-            while len(self._rounds) > self._size:
+            while len(self._rounds) > CACHED:
                 self._rounds.popitem(last=False)
         return list(self._rounds[key])
 

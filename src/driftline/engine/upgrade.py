@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,12 +12,11 @@ from driftline.engine.build import DatasetCache
 from driftline.engine.costs.forecast import SpecLike, plans_for
 from driftline.engine.planning.plan import merged
 from driftline.engine.stages import Stage
-from driftline.record.card import Card, RunSettings
+from driftline.record.card import Card, RunSettings, flatten
 from driftline.record.run import Run
 from driftline.revisions import changed, changed_scores, describe
 from driftline.spec.keys import file_hashes
 from driftline.store.store import Store
-from driftline.types import JsonObject
 
 NEW = "not in the store"
 Action = Literal["keep", "score", "run"]
@@ -41,7 +39,11 @@ def upgrade(spec: SpecLike, *, runs: str | Path | None = None, data_dir: str | P
         planned = merged(plans_for(spec, datasets))
         earlier = _earlier(store)
         stages = [stage for stage in planned.stages if stage.is_result]
-        return [_outlook(stage, store, earlier, datasets) for stage in stages]
+        found = [_outlook(stage, store, earlier, datasets) for stage in stages]
+    benchmarks = [stage.job.benchmark for stage in stages]
+    if len(set(benchmarks)) < 2:
+        return found
+    return [replace(run, label=f"{run.label} in {name}") for run, name in zip(found, benchmarks, strict=True)]
 
 
 def _outlook(stage: Stage, store: Store, earlier: dict[str, list[Run]], datasets: DatasetCache) -> Outdated:
@@ -73,7 +75,7 @@ def _name(run: RunSettings) -> str:
 
 def _difference(card: Card, now: RunSettings, fingerprint: str, files: dict[str, str]) -> str:
     """Return why a run is not the result of what is asked for now; empty if other settings are asked for."""
-    before, after = dict(_flat(card.run.to_dict())), dict(_flat(now.to_dict()))
+    before, after = flatten(card.run.to_dict()), flatten(now.to_dict())
     if any(before[name] != after[name] for name in before.keys() & after.keys()):
         return ""
     added = [*(after.keys() - before.keys()), *(before.keys() - after.keys())]
@@ -82,12 +84,3 @@ def _difference(card: Card, now: RunSettings, fingerprint: str, files: dict[str,
     reasons += [f"{name} changed" for name in sorted(files) if card.user_files.get(name) != files[name]]
     outdated = changed(card.code.revisions)
     return "; ".join([*reasons, *([describe(outdated)] if outdated else [])])
-
-
-def _flat(content: JsonObject, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield settings by names such as `options.horizon`."""
-    for name, value in content.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value

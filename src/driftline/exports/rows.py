@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
+from driftline.record.card import flatten
 from driftline.record.run import Run
 from driftline.types import JsonObject
 
@@ -55,7 +56,9 @@ def flat_settings(run: Run) -> dict[str, str]:
     """Return the settings of a run as flat texts such as `method.settings.lr`, with data fingerprint and version."""
     card = run.card
     identity = {"key": run.key, "label": run.method, "data.fingerprint": card.data.fingerprint}
-    return {**_flat(card.run.to_dict()), **identity, "driftline": card.code.driftline}
+    settings = flatten(card.run.to_dict())
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()}
+    return {**texts, **identity, "driftline": card.code.driftline}
 
 
 def run_title(run: Run) -> str:
@@ -119,10 +122,3 @@ def _compute(run: Run) -> pd.DataFrame:
     costs = {name: value for name, value in run.card.compute.to_dict().items() if isinstance(value, int | float)}
     rows = [{"name": f"compute/{name}", "step": 0, "time": "", "value": value} for name, value in costs.items()]
     return pd.DataFrame(rows)
-
-
-def _flat(tree: object, prefix: str = "") -> dict[str, str]:
-    if isinstance(tree, dict):
-        inner = ((f"{prefix}.{key}" if prefix else str(key), value) for key, value in tree.items())
-        return {name: text for key, value in inner for name, text in _flat(value, key).items()}
-    return {prefix: tree if isinstance(tree, str) else json.dumps(tree)}

@@ -35,7 +35,7 @@ class TensorBoard:
         self._folder = folder
 
     def begin(self, run: Run) -> bool:
-        folder = self._folder / run.card.run.benchmark / _file_name(f"{run_title(run)} {run.key}")
+        folder = self._folder / run.card.run.benchmark / re.sub(r"[^\w.=-]+", "-", f"{run_title(run)} {run.key}")
         with disk_errors(folder):
             for old in folder.glob("events.out.tfevents.*"):
                 old.unlink()
@@ -67,8 +67,3 @@ class TensorBoard:
 
         event = Event(wall_time=self._timestamp, step=step, summary=Summary(value=[Summary.Value(**value)]))
         self._writer.add_event(event)
-
-
-def _file_name(name: str) -> str:
-    """Return a name that is valid on every file system."""
-    return re.sub(r"[^\w.=-]+", "-", name)

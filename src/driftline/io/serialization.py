@@ -3,8 +3,8 @@
 A tree is made of None, booleans, numbers, strings, lists, tuples, dicts, numpy arrays, torch tensors and lazy rows.
 Lazy rows are saved as arrays, or by number if their source is given again when the file is read. Nothing in the file
 can run code when it is read. `public_attributes` returns the state of an object as a tree, and `restore_attributes`
-puts it back into an object that was built the same way. Attributes that its classes name in `transient` are left out,
-because building the object creates them.
+puts it back into an object that was built the same way; a `Stateful` object has both as methods. Attributes that its
+classes name in `transient` are left out, because building the object creates them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
-from driftline.device import to_device
+from driftline.device import HOST, to_device
 from driftline.errors import DamagedFile
 from driftline.io.atomic import write_bytes
 from driftline.io.checksums import check_regular
@@ -143,6 +143,16 @@ def restore_attributes(thing: object, saved: Mapping[str, Any]) -> None:
         setattr(thing, name, _restored(getattr(thing, name, None), value))
 
 
+class Stateful:
+    """An object whose state at a checkpoint is its attributes."""
+
+    def state(self) -> dict[str, Any]:
+        return public_attributes(self)
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        restore_attributes(self, saved)
+
+
 def _restored(present: Any, value: Any) -> Any:
     """Return the saved value, in the present object if that can hold it."""
     if hasattr(present, "load_state_dict"):
@@ -180,7 +190,7 @@ def _update_digest(update: Callable[[bytes], object], tree: Any) -> None:
             _update_digest(update, item)
         return
     if hasattr(tree, "detach"):
-        tree = tree.detach().cpu().numpy()
+        tree = tree.detach().to(HOST).numpy()
     if hasattr(tree, "tocsr"):
         tree = tree.toarray()
     if isinstance(tree, LazyRows):
@@ -211,7 +221,7 @@ def _split_arrays(tree: Any, arrays: dict[str, np.ndarray], source: RowSource | 
     if isinstance(tree, LazyRows) and tree.source is source:
         return {"$rows": _split_arrays(tree.rows, arrays, source)}
     kind = "$tensor" if _is_tensor(tree) else "$array"
-    array = tree.detach().cpu().numpy() if kind == "$tensor" else tree[:] if isinstance(tree, LazyRows) else tree
+    array = tree.detach().to(HOST).numpy() if kind == "$tensor" else tree[:] if isinstance(tree, LazyRows) else tree
     if not isinstance(array, np.ndarray | np.generic):
         raise TypeError(f"cannot save a {type(tree).__name__}")
     if array.dtype.kind in "OU":

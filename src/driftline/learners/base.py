@@ -135,7 +135,7 @@ class Learner:
         return Answers.concat(given)
 
     def fit_plan(self, n_steps: int) -> list[FitSpec]:
-        """Return the fits it needs once this many steps are labelled, each after those it starts from."""
+        """Return the fits it needs once this many steps are labeled, each after those it starts from."""
         return []
 
     def set_search_space(self, selection: SearchSpace) -> None:
@@ -145,7 +145,7 @@ class Learner:
         """Look results of planned fits up here before computing them."""
 
     def compute_fit(self, key: str, step_samples: list[TrainingRound], report: Callable[[int, int], None]) -> Outcome:
-        """Return the result of the planned fit with this key, from the labelled samples of each step."""
+        """Return the result of the planned fit with this key, from the labeled samples of each step."""
         raise NotImplementedError(f"{type(self).__name__} plans no fits")
 
     def fit_table(self) -> list[JsonObject]:

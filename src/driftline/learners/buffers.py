@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from driftline.io import serialization
+from driftline.io.serialization import Stateful
 from driftline.seeds import Seed
 from driftline.types import Inputs, Samples, State, Targets, concat_rows, take_rows
 
 
-class ReservoirBuffer:
+class ReservoirBuffer(Stateful):
     """At most `capacity` samples, at any time a uniform draw without replacement from all that were ever offered.
 
     The n-th sample offered enters with probability min(1, capacity / n) and then takes the place of a random one.
@@ -58,12 +58,6 @@ class ReservoirBuffer:
         rows = self.sample_rng.permutation(len(self))[:n]
         return take_rows(self.x, rows), take_rows(self.y, rows)
 
-    def state(self) -> State:
-        return serialization.public_attributes(self)
-
-    def restore(self, saved: State) -> None:
-        serialization.restore_attributes(self, saved)
-
 
 class FullBuffer:
     """A buffer of all samples, in order.
@@ -105,7 +99,7 @@ class FullBuffer:
         self._x, self._y = ([saved["x"]], [saved["y"]]) if saved else ([], [])
 
 
-class UniqueBuffer:
+class UniqueBuffer(Stateful):
     """All samples that were added, each input once, in the order in which inputs were first added.
 
     An input that comes again keeps its place and takes its latest label. Inputs are equal if their bytes or their
@@ -140,11 +134,8 @@ class UniqueBuffer:
         again = {place: row for place, row in latest.items() if place < known}
         self.y[list(again)] = y[list(again.values())]
 
-    def state(self) -> State:
-        return serialization.public_attributes(self)
-
     def restore(self, saved: State) -> None:
-        serialization.restore_attributes(self, saved)
+        super().restore(saved)
         self._positions = {} if self.x is None else {key: place for place, key in enumerate(input_hashes(self.x))}
 
 

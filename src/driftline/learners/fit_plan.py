@@ -126,7 +126,7 @@ class FitSpec:
     start: Winner | None = None
     """The fit whose weights it starts from; None for the initial weights."""
     from_initial: bool = False
-    """Start from the initial weights all the same: `start` is only the penalty's anchor."""
+    """Start from the initial weights even so: `start` is only the penalty's anchor."""
     objective: Objective = field(default_factory=_erm)
     penalty: Penalty | None = None
     measurement: Measurement | None = None

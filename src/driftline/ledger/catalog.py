@@ -43,6 +43,8 @@ class Comparison(_Part):
     """METRIC:STAT."""
     methods: tuple[str, ...] = ()
     """Names in the result. [default: all that were printed; without a source, all]"""
+    counterparts: dict[str, str] = {}
+    """Our method for a printed one, where more differs than settings that are not printed."""
     instead: dict[str, str] = {}
     """Our METRIC:STAT for a printed one, where the names differ."""
 
@@ -65,7 +67,8 @@ class Item(_Part):
     shows: str
     printed: int = 0
     """Number of printed numbers."""
-    status: Literal["", "not feasible", "nothing to run"] = ""
+    status: Literal["", "drawn", "not feasible", "nothing to run"] = ""
+    """drawn: a picture without numbers, which was drawn with the command in the reason."""
     reason: str
     """Why our numbers differ, or why there are none."""
     cost: str = ""

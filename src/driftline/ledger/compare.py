@@ -94,7 +94,7 @@ def pairs(comparison: Comparison, results: Results) -> list[Pair]:
     for label in comparison.metrics:
         ours = _estimates(scores, *_split(comparison.instead.get(label, label)))
         for name in comparison.methods or (printed if comparison.source else ours):
-            method = _find(name, ours, result)
+            method = _find(comparison.counterparts.get(name, name), ours, result)
             value = printed.get(name, {}).get(label)
             if method in ours and (value is not None or not comparison.source):
                 found.append(Pair(method, *_split(label), ours[method], value))
@@ -102,8 +102,8 @@ def pairs(comparison: Comparison, results: Results) -> list[Pair]:
 
 
 def decide(item: Item, results: Results) -> list[Decided]:
-    """Return the findings of an item that have a result; p-values are Holm-corrected for all tests of the item."""
-    ready = [finding for finding in item.findings if finding.result in results]
+    """Return the findings of an item whose methods were run; p-values are Holm-corrected for all tests of the item."""
+    ready = [one for one in item.findings if one.result in results and _was_run(one, results[one.result])]
     differences = [(finding, test, *_difference(finding, test, results)) for finding in ready for test in finding.tests]
     corrected = holm([difference.p for _, _, difference, _ in differences])
     decided = []
@@ -115,6 +115,14 @@ def decide(item: Item, results: Results) -> list[Decided]:
         ]
         decided.append(Decided(finding, tuple(tests)))
     return decided
+
+
+def _was_run(finding: Finding, result: Result) -> bool:
+    """Return whether no method of a finding is among the runs that an unfinished result lacks."""
+    missing = {run.rpartition(" seed ")[0] for run in result.header.missing}
+    short = {published_name(result.benchmark, label) for label in missing} if result.benchmark else set()
+    sides = {side for test in finding.tests for side in _parse(test)[::2]}
+    return not {side.partition("@")[0] for side in sides} & (missing | short)
 
 
 def _decision(test: str, difference: Difference, p: float, margin: float) -> Decision:

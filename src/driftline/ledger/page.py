@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftline.ledger.catalog import SCALES, Item, Paper, Scale
+from driftline.ledger.catalog import SCALES, Comparison, Item, Paper
 from driftline.ledger.compare import Decided, Decision, Pair, Results, decide, pairs
 from driftline.report.format import NONE, count_of, count_range, format_interval, format_value
 from driftline.report.tables.markdown import escape
 
 DECISIONS: tuple[Decision, ...] = ("holds", "does not hold", "undecided")
 NOT_RUN = "not run"
-WITHOUT = (NOT_RUN, "not feasible", "nothing to run")
+WITHOUT = ("drawn", NOT_RUN, "not feasible", "nothing to run")
 PICTURE = "ledger.svg"
+HUGE = 1e9
 INTRO = f"""\
 # Ledger
 
@@ -32,7 +33,8 @@ this page from the committed [results](../results/README.md) and from the publis
 - A **finding** is decided by paired differences over seeds: it *holds* if every test is significant on the
   paper's side, *does not hold* if one is significant on the other side, and otherwise *undecided* at
   this scale. p-values are Holm-corrected for all tests of a table, at 5 %; fewer than three seeds decide
-  nothing. A margin is stated with the test.
+  nothing. A margin is stated with the test. A finding is listed when all its methods were run.
+- *Drawn* is a picture without numbers that was drawn once, with the command that is given; it is not kept here.
 - **Scale**: *{SCALES["own"]}*; *{SCALES["smaller"]}*; or *{SCALES["substitute"]}*, where only the order of methods can
   be compared.
 """
@@ -43,29 +45,29 @@ class Entry:
     """An item with its numbers and decided findings."""
 
     item: Item
-    numbers: tuple[tuple[str, Scale, tuple[Pair, ...]], ...]
-    """Name of the result, scale and pairs of each comparison that has a result."""
+    numbers: tuple[tuple[Comparison, tuple[Pair, ...]], ...]
+    """The comparisons that have a result, with their pairs."""
     findings: tuple[Decided, ...]
 
     @property
     def status(self) -> str:
         """The scale of its numbers, or why it has none."""
         if self.numbers:
-            return ", ".join(dict.fromkeys(SCALES[scale] for _, scale, _ in self.numbers))
+            return ", ".join(dict.fromkeys(SCALES[comparison.scale] for comparison, _ in self.numbers))
         return self.item.status or NOT_RUN
 
     @property
     def compared(self) -> list[Pair]:
         """The numbers that have a printed counterpart."""
-        return [pair for _, _, found in self.numbers for pair in found if pair.printed is not None]
+        return [pair for _, found in self.numbers for pair in found if pair.printed is not None]
 
 
 def entries(paper: Paper, results: Results) -> list[Entry]:
     """Return the items of a paper with their numbers."""
     made = []
     for item in paper.items:
-        found = [(one.result, one.scale, tuple(pairs(one, results))) for one in item.comparisons]
-        made.append(Entry(item, tuple(one for one in found if one[2]), tuple(decide(item, results))))
+        found = [(one, tuple(pairs(one, results))) for one in item.comparisons]
+        made.append(Entry(item, tuple(one for one in found if one[1]), tuple(decide(item, results))))
     return made
 
 
@@ -96,7 +98,7 @@ def _totals(found: dict[str, list[Entry]]) -> list[str]:
 
 def _total(name: str, made: Sequence[Entry]) -> list[str]:
     kinds = Counter(entry.item.kind for entry in made)
-    own = sum(any(scale == "own" for _, scale, _ in entry.numbers) for entry in made)
+    own = sum(any(comparison.scale == "own" for comparison, _ in entry.numbers) for entry in made)
     decisions = Counter(finding.decision for entry in made for finding in entry.findings)
     counts = [kinds["table"], kinds["figure"], sum(bool(entry.numbers) for entry in made), own]
     counts += [sum(not entry.numbers and entry.status == status for entry in made) for status in WITHOUT]
@@ -153,10 +155,11 @@ def _item(entry: Entry) -> list[str]:
 
 def _numbers(entry: Entry, results: Results) -> str:
     blocks = [f"### {entry.item.id}\n\n{entry.item.shows}.\n"]
-    for name, scale, found in entry.numbers:
-        note = results[name].header.note
-        seeds = count_range([one.ours.seeds for one in found])
-        blocks.append(f"From `{name}` ({SCALES[scale]}{': ' if note else ''}{note}), seeds: {seeds}.\n")
+    for comparison, found in entry.numbers:
+        note = results[comparison.result].header.note
+        scale = ": ".join(filter(None, (SCALES[comparison.scale], note)))
+        name = f"`{comparison.result}`" + (f", {comparison.setting}," if comparison.setting else "")
+        blocks.append(f"From {name} ({scale}), seeds: {count_range([one.ours.seeds for one in found])}.\n")
         names = list(dict.fromkeys(one.name for one in found))
         columns = [_column(name, [one for one in found if one.name == name]) for name in names]
         rows = [[escape(method), *cells] for method, cells in _by_method(found, names)]
@@ -193,7 +196,9 @@ def _interval(pair: Pair) -> str:
 
 
 def _number(value: float, share: bool) -> str:
-    """Return a share in percent, a whole number, or another one with two decimals."""
+    """Return a share in percent, a huge number with three digits, a whole number, or another one with two decimals."""
+    if not share and abs(value) >= HUGE:
+        return f"{value:.3g}"
     if not share and float(value).is_integer():
         return f"{value:,.0f}"
     return format_value(value, share)

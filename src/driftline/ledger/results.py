@@ -119,6 +119,16 @@ def read_scores(path: Path) -> pd.DataFrame:
         raise UserError(f"{path} has no column {required[0]}: scores have the columns {', '.join(COLUMNS)}")
     if not pd.api.types.is_numeric_dtype(frame["value"]):
         raise UserError(f"{path}: the column value must hold numbers")
+    frame = _complete(frame)
+    keys = ["setting", "method", "seed", "metric", "stat"]
+    if frame.duplicated(keys).any():
+        first = frame[frame.duplicated(keys)].iloc[0]
+        raise UserError(f"{path} has two values of {first['metric']} for {first['method']}, seed {first['seed']}")
+    return frame
+
+
+def _complete(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return scores with all columns."""
     defaults: JsonObject = {
         "setting": "",
         "stat": "mean",
@@ -128,11 +138,7 @@ def read_scores(path: Path) -> pd.DataFrame:
         "unit": "",
     }
     frame = frame.assign(**{name: value for name, value in defaults.items() if name not in frame})
-    keys = ["setting", "method", "seed", "metric", "stat"]
-    frame[["setting", "unit"]] = frame[["setting", "unit"]].fillna("")
-    if frame.duplicated(keys).any():
-        first = frame[frame.duplicated(keys)].iloc[0]
-        raise UserError(f"{path} has two values of {first['metric']} for {first['method']}, seed {first['seed']}")
+    frame = frame.fillna({"setting": "", "stat": "mean", "unit": ""})
     return frame[list(COLUMNS)]
 
 
@@ -152,6 +158,11 @@ def add_runs(results: Path, name: str, record: Record, header: Header) -> Result
 def add_table(results: Path, name: str, path: Path, header: Header) -> Result:
     """Copy the scores of a CSV file into a result."""
     return _write(results, name, read_scores(path), header, {})
+
+
+def add_scores(results: Path, name: str, scores: pd.DataFrame, header: Header) -> Result:
+    """Write scores that no run made as a result; low, high, n, unit and setting may be missing."""
+    return _write(results, name, _complete(scores), header, {})
 
 
 def header_of_runs(runs: Iterable[Run], command: str, recipe: str, note: str, missing: list[str]) -> Header:

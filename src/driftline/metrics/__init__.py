@@ -45,10 +45,10 @@ def metric(
     name: str,
     *,
     formula: str,
-    better: Literal["higher", "lower"],
-    unit: Literal["share", "steps", "macs"],
     paper: str,
     example: Callable[[np.random.Generator], JsonObject],
+    better: Literal["higher", "lower"] = "higher",
+    unit: Literal["share", "steps", "macs"] = "share",
     bounds: tuple[float, float] | None = None,
     title: str = "",
 ) -> Callable[[F], F]:

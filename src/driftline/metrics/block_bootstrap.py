@@ -81,9 +81,9 @@ def _sums(series: np.ndarray, size: int) -> np.ndarray:
     return np.asarray(running[size : size + len(series)] - running[: len(series)])
 
 
-def _autocovariance(centred: np.ndarray, lags: int) -> np.ndarray:
-    n = len(centred)
-    return np.array([centred[: n - k] @ centred[k:] / n for k in range(min(lags, n - 1) + 1)])
+def _autocovariance(centered: np.ndarray, lags: int) -> np.ndarray:
+    n = len(centered)
+    return np.array([centered[: n - k] @ centered[k:] / n for k in range(min(lags, n - 1) + 1)])
 
 
 def _last_significant_lag(correlation: np.ndarray, n: int) -> int:

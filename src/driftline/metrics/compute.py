@@ -1,4 +1,4 @@
-"""What answering and training cost, in multiply-accumulates, in each of the ways in which it is counted.
+"""Compute of answering and training in multiply-accumulates, by several conventions.
 
 One forward pass costs 1, the backward pass of trained layers 2, so that training a layer costs 3; frozen layers cost
 their forward pass, or nothing if their features were kept (cached). NED (Wallingford et al. 2020) counts 2 for the

@@ -2,7 +2,7 @@
 
 The bootstrap stays inside a period. Whatever a resample does to the examples of period tau it does to all
 models evaluated on them, because they share the evaluation set; and it draws held-out and other examples
-apart, so that the diagonal, which only the held-out ones enter, keeps its n.
+separately, so that the diagonal, which uses only the held-out ones, keeps its n.
 """
 
 from __future__ import annotations

@@ -44,7 +44,6 @@ N_NULL_SIMULATIONS = 200  # worlds without drift that a false-alarm rate is take
     "sh",
     title="periods valid (SH)",
     formula="SH(t) = max{h >= 0 : A[t,t+k] >= delta A[t+k,t+k] - allowance * its standard error for k = 1..h}",
-    better="higher",
     unit="steps",
     paper=PAPER,
     example=example_maker(delta=0.8, error=0.02, allowance=1.96),
@@ -92,7 +91,6 @@ def stability_horizon(
     title="periods to drift (DH)",
     formula="DH(t) = min{h : S_h > threshold}, else horizon + 1; S_h = max(0, S_{h-1} + |A[t,t+h] - A[t,t]| - epsilon "
     "- allowance * its standard error)",
-    better="higher",
     unit="steps",
     paper=PAPER,
     example=example_maker(epsilon=0.02, threshold=0.15, horizon=3, error=0.02, allowance=1.96),
@@ -149,10 +147,8 @@ class HorizonBounds:
     minimum: Interval
 
 
-def horizon_bounds(
-    compute: Callable[..., Horizon], A: ArrayLike, error: ArrayLike, level: float = 0.95
-) -> HorizonBounds:
-    """Return intervals of the horizon of the true accuracies, from the measured ones and their standard errors.
+def horizon_bounds(compute: Callable[..., Horizon], A: ArrayLike, error: ArrayLike) -> HorizonBounds:
+    """Return 95 % intervals of the horizon of the true accuracies, from the measured ones and their standard errors.
 
     A horizon grows with the allowance. Moving the allowance z standard errors down and up gives its ends, z being the
     normal quantile. For the summaries z is Bonferroni's for all models, so that the ends hold for all of them together.
@@ -164,7 +160,7 @@ def horizon_bounds(
     (array([0., 1., 0.]), array([1., 1., 0.]), Interval(low=0.5, high=1.0))
     """
     models = max(1, int(compute(A).counted.sum()))
-    one, all_of_them = (float(special.ndtri(1 - (1 - level) / 2 / count)) for count in (1, models))
+    one, all_of_them = (float(special.ndtri(1 - (1 - 0.95) / 2 / count)) for count in (1, models))
     low, high = (compute(A, error=error, allowance=side * one) for side in (-1, 1))
     lowest, highest = (compute(A, error=error, allowance=side * all_of_them) for side in (-1, 1))
     summaries = (Interval(float(getattr(lowest, stat)), float(getattr(highest, stat))) for stat in ("mean", "minimum"))
@@ -201,9 +197,7 @@ def _fraction(what: str, value: float, largest: float) -> None:
 
 
 def _variant(name: str, formula: str, compute: Callable[..., object], **settings: object) -> None:
-    metric(name, formula=formula, better="higher", unit="steps", paper=PAPER, example=example_maker(**settings))(
-        compute
-    )
+    metric(name, formula=formula, unit="steps", paper=PAPER, example=example_maker(**settings))(compute)
 
 
 _DRIFT = {"epsilon": 0.02, "threshold": 0.15, "horizon": 3}

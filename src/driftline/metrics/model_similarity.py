@@ -42,7 +42,7 @@ def svcca(acts_a: ArrayLike, acts_b: ArrayLike, share: float = 0.9) -> float:
 def canonical_correlations(acts_a: ArrayLike, acts_b: ArrayLike, share: float = 0.9) -> np.ndarray:
     """Return the correlations between the leading directions of two layers, highest first.
 
-    With orthonormal bases U_a and U_b of the kept, centred directions they are the singular values of U_a' U_b.
+    With orthonormal bases U_a and U_b of the kept, centered directions they are the singular values of U_a' U_b.
     """
     one, other = leading_directions(acts_a, share), leading_directions(acts_b, share)
     if len(one) != len(other):
@@ -64,7 +64,7 @@ def leading_directions(acts: ArrayLike, share: float = 0.9) -> np.ndarray:
     x = np.asarray(acts, np.float64)
     x = x.reshape(len(x), -1)
     u, s, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    # What centring leaves of a constant is rounding, measured against the activations themselves.
+    # What centering leaves of a constant is rounding, measured against the activations themselves.
     rank = int((s > max(x.shape) * np.finfo(float).eps * np.linalg.norm(x)).sum())
     s = s[:rank]
     kept = rank if share == 1 else int(np.searchsorted(np.cumsum(s), share * s.sum(), side="right")) + 1
@@ -125,7 +125,7 @@ class PlanarLayout(NamedTuple):
     """Points in the plane whose distances approximate given ones."""
 
     points: np.ndarray
-    """One row of two coordinates per model, centred at 0; the first axis is the longer one."""
+    """One row of two coordinates per model, centered at 0; the first axis is the longer one."""
     explained: float
     """The share of the squared distances' spread that two axes hold; 1: nothing is lost."""
     stress: float

@@ -240,7 +240,7 @@ TITLES = {
 
 def _register(name: str, formula: str, compute: Callable[..., object], example: Callable[..., JsonObject]) -> None:
     title = TITLES.get(name, "")
-    metric(name, title=title, formula=formula, better="higher", unit="share", paper=NED, example=example)(compute)
+    metric(name, title=title, formula=formula, paper=NED, example=example)(compute)
 
 
 def _flags(rng: np.random.Generator) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Temporal adaptation, estimated while time is still going on: only what is known at time t enters.
+"""Online TAS: temporal adaptation estimated from what is known at time t.
 
 The offline TAS of the model of t needs the whole future and one fresh model per future period. At time tau a user
 knows the labels up to tau. So each period tau, once its labels are in, is split: a challenger is trained on one part,

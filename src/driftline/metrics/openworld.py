@@ -95,8 +95,6 @@ def _example(rng: np.random.Generator) -> JsonObject:
     "overall",
     title="accuracy",
     formula="mean over samples of [prediction = label]",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=NED,
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
@@ -110,8 +108,6 @@ def overall(correct: ArrayLike) -> Score:
     "mean-class",
     title="mean of classes",
     formula="mean over classes of (right answers / samples of the class)",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=NED,
     example=_example,
@@ -164,8 +160,6 @@ def cross_sections(
     "rolling",
     title="rolling accuracy",
     formula="mean of [prediction = label] over consecutive whole windows; samples after the last one are left out",
-    better="higher",
-    unit="share",
     paper=NED,
     example=lambda rng: {"correct": rng.integers(0, 2, 20), "window": 8},
 )
@@ -213,8 +207,6 @@ def accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, flagged: ArrayLi
     title="counting 'unseen' (k+1)",
     formula="max over thresholds of the mean of [answer = label], where the answer is 'unseen' if the score is as high "
     "as the threshold, and right if the sample is unseen; an oracle's choice",
-    better="higher",
-    unit="share",
     paper=NED,
     example=lambda rng: {
         "correct": rng.integers(0, 2, 20),
@@ -243,8 +235,6 @@ def best_accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, score: Arra
 @metric(
     "episodic",
     formula="mean over n-shot k-way episodes of the share of their queries that is answered right",
-    better="higher",
-    unit="share",
     paper=NED,
     example=lambda rng: {"correct": rng.integers(0, 2, (6, 10))},
 )
@@ -264,8 +254,6 @@ for _name in SECTIONS:
         title=f"{'new' if _kind == 'novel' else 'known'} classes, {'many' if _size == 'head' else 'few'} samples",
         formula=f"mean over {_kind} classes with {'more than' if _size == 'head' else 'at most'} `head` samples of "
         "(right answers / samples of the class); NaN if there are none",
-        better="higher",
-        unit="share",
         paper=NED,
         example=lambda rng: {**_example(rng), "pretrain": np.array([0, 1]), "head": 8},
     )(_section(_name))

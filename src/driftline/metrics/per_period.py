@@ -14,7 +14,7 @@ from driftline.metrics import metric
 from driftline.types import JsonObject, Score
 
 PAPER = "Iovine, Ziffer, Della Valle 2026, Tracking Adaptation Time"
-TOLERANCE = 1e-12  # .36 / .40 and .90 are the same number, whatever floating point thinks of it
+TOLERANCE = 1e-12  # .36 / .40 and .90 are equal up to rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +145,6 @@ def example_maker(**settings: object) -> Callable[[np.random.Generator], JsonObj
 @metric(
     "ttr",
     formula="g(t,tau) = min(1, A[t,tau] / A[tau,tau])",
-    better="higher",
-    unit="share",
     paper=PAPER,
     example=example_maker(),
 )

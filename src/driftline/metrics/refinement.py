@@ -1,4 +1,4 @@
-"""How well errors are fixed in a stream of queries, and what the fixing costs: EFR, UKR, OKR, CSR, KG and OEC.
+"""Metrics of refinement: errors fixed, and knowledge retained (EFR, UKR, OKR, CSR, KG and OEC).
 
 Lin et al., "On Continual Model Refinement in Out-of-Distribution Data Streams", ACL 2022. Model f_0 is the upstream
 model and f_t the model after step t = 1..T; E_t are the queries of Q_t that f_{t-1} got wrong.
@@ -107,7 +107,7 @@ def scores(
 
     With `resamples`, curves get a leading axis of bootstrap draws from `rng`: examples are resampled within upstream
     data, H and each episode, and whatever happens to an example happens to all its answers. For that, `past_of[k]`
-    says which queries `past[k]` is about, counted through the stream from 0; otherwise they are drawn apart.
+    says which queries `past[k]` is about, counted through the stream from 0; otherwise they are drawn separately.
 
     >>> one = scores([[1, 0], [1, 1]], [[1], []], [[1], [1], [0]], [None, None, [1, 1]], [[0], [0], [1]])
     >>> one.efr.values.tolist(), float(one.okr.final), float(one.csr.final), float(one.oec.final)
@@ -151,8 +151,6 @@ def _example(rng: np.random.Generator) -> JsonObject:
     "efr",
     title="errors fixed (EFR)",
     formula="EFR(t) = Acc(f_{t+delay}, E_t), E_t the errors of f_{t-1} in Q_t; NaN if there are none",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=CMR,
     example=_example,
@@ -199,8 +197,6 @@ def cumulative_success(right: ArrayLike, asked: ArrayLike, counting: str = "incl
     "oec",
     title="overall (OEC)",
     formula="OEC(t) = mean of UKR(t), OKR(t), CSR(t), KG(t); mean OEC = mean of their four means",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=CMR,
     example=lambda rng: {name: rng.uniform(0, 1, 5) for name in ("ukr", "okr", "csr", "kg")},
@@ -214,8 +210,7 @@ def overall_criterion(ukr: ArrayLike, okr: ArrayLike, csr: ArrayLike, kg: ArrayL
 
 
 def _register(name: str, title: str, formula: str, compute: Callable[..., Curve]) -> None:
-    settings: JsonObject = {"better": "higher", "unit": "share", "bounds": (0, 1)}
-    metric(name, title=title, formula=formula, paper=CMR, example=_example, **settings)(compute)
+    metric(name, title=title, formula=formula, bounds=(0, 1), paper=CMR, example=_example)(compute)
 
 
 _before, _strict = partial(retention, indexing="before"), partial(cumulative_success, counting="strict")

@@ -17,6 +17,8 @@ from driftline.metrics.wasserstein import conditional_shift as conditional_shift
 from driftline.metrics.wasserstein import covariate_shift as covariate_shift
 from driftline.metrics.wasserstein import wasserstein2 as wasserstein2
 
+DECILES = 10
+MIN_ROWS = 10  # of a bin on each side, in `error_change_by_feature`
 PSI_FLOOR = 1e-4  # an empty bin counts as this share in PSI, as is usual
 
 
@@ -29,7 +31,7 @@ class Distance(NamedTuple):
     psi: float
 
 
-def ks_distance(before: ArrayLike, after: ArrayLike, bins: int = 10) -> Distance:
+def ks_distance(before: ArrayLike, after: ArrayLike) -> Distance:
     """Return the Kolmogorov-Smirnov distance max |F - G|, its asymptotic p-value, and PSI over deciles.
 
     A missing value counts as a value below all others. Lower is more similar.
@@ -46,7 +48,7 @@ def ks_distance(before: ArrayLike, after: ArrayLike, bins: int = 10) -> Distance
     effect = float(np.abs(cdf[0] - cdf[1]).max())
     size = len(one) * len(other) / (len(one) + len(other))
     p = float(special.kolmogorov(np.sqrt(size) * effect))
-    edges = np.unique(np.quantile(one, np.arange(1, bins) / bins, method="inverted_cdf"))
+    edges = np.unique(np.quantile(one, np.arange(1, DECILES) / DECILES, method="inverted_cdf"))
     counts = [np.bincount(np.searchsorted(edges, x), minlength=len(edges) + 1) for x in (one, other)]
     return Distance(effect, p, psi(*counts))
 
@@ -164,20 +166,20 @@ class ErrorChange(NamedTuple):
 
 
 def error_change_by_feature(
-    right_before: ArrayLike, bins_before: ArrayLike, right_after: ArrayLike, bins_after: ArrayLike, min_rows: int = 10
+    right_before: ArrayLike, bins_before: ArrayLike, right_after: ArrayLike, bins_after: ArrayLike
 ) -> ErrorChange:
     """Return how unevenly the error changed over the values of a feature.
 
     Per bin b of the feature, D_b = error after - error before, with variance v_b. The spread is
     sqrt(max(0, sum_b s_b ((D_b - D)^2 - v_b))), s_b the share of rows after and D the precision-weighted mean; p is
-    that of Q = sum_b (D_b - D)^2 / v_b under chi-squared. Bins with fewer than `min_rows` rows on a side are left out.
+    that of Q = sum_b (D_b - D)^2 / v_b under chi-squared. Bins with fewer than 10 rows on a side are left out.
     """
     wrong = [1 - np.asarray(x, float) for x in (right_before, right_after)]
     bins = [np.asarray(x, int) for x in (bins_before, bins_after)]
     size = 1 + max(int(b.max(initial=0)) for b in bins)
     n = np.array([np.bincount(b, minlength=size) for b in bins], float)
     s, s2 = (np.array([np.bincount(b, x**k, minlength=size) for b, x in zip(bins, wrong, strict=True)]) for k in (1, 2))
-    use = (n >= min_rows).all(axis=0)
+    use = (n >= MIN_ROWS).all(axis=0)
     if use.sum() < 2:
         return ErrorChange(np.nan, np.nan, -1)
     n, s, s2 = n[:, use], s[:, use], s2[:, use]

@@ -1,9 +1,9 @@
-"""Telling methods apart: paired differences, Holm's correction, and ranks over many settings.
+"""Significance of differences between methods: paired tests, Holm's correction, and mean ranks over several settings.
 
-Methods that met the same seed met the same stream, so they are compared by their differences, seed by seed. The test
-is Student's t: with the three to five seeds that people can afford, an exact sign-flip test cannot reach 5%, however
-plain the difference (the least p of n pairs is 2 / 2^n). It complements the t-test, and assumes no normal distribution.
-Comparing all methods with the one that came out best favours that one a little; Holm's correction does not undo this.
+Methods with the same seed run on the same stream, so they are compared in pairs, by seed. The main test is Student's t.
+An exact sign-flip test, which assumes no normal distribution, complements it; with three to five seeds it cannot reach
+5%, because the smallest p of n pairs is 2 / 2^n. Comparing all methods with the best one favors that one a little;
+Holm's correction does not undo this.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _t_test_p_value(known: np.ndarray) -> float:
 def sign_flip(differences: ArrayLike) -> float:
     """Return the exact two-sided p-value: the share of sign flips whose mean is as far from 0 as the observed one.
 
-    Under no difference each pair might as well have come out the other way round. Above 16 pairs, 100,000 random flips
+    Without a difference both signs of each pair are equally likely. Above 16 pairs, 100,000 random flips
     stand for all.
 
     >>> sign_flip([0.01, 0.02, 0.03])

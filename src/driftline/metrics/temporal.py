@@ -1,4 +1,4 @@
-"""How long, and how well, a model lasts on the periods after the one it was trained on.
+"""Accuracy of a model on the periods after the one it was trained on.
 
 All start from the accuracies A[..., t, tau] of the model of period t on period tau >= t: fractions, NaN where
 not evaluated, any leading axes (bootstrap draws, seeds). A[tau, tau], on held-out data, is the "oracle" of
@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial as fix
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftline.errors import UserError
 from driftline.metrics import metric
 from driftline.metrics.confidence import PeriodAnswers
 from driftline.metrics.horizons import drift_horizon, stability_horizon
@@ -43,11 +42,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "EvalFix",
     "accuracy",
     "adaptation_score",
     "drift_horizon",
-    "eval_fix",
     "in_distribution",
     "out_of_distribution",
     "stability_horizon",
@@ -59,18 +56,9 @@ WILD_TIME = "Yao et al. 2022, Wild-Time"
 Clipping = Literal["ratio", "transfer", "raw-transfer", "elementwise", "none"]
 
 
-class EvalFix(NamedTuple):
-    """Accuracy of one model on all later periods: unweighted mean and worst period."""
-
-    average: np.ndarray
-    worst: np.ndarray
-
-
 @metric(
     "accuracy",
     formula="A[t,tau] = share of right answers of the model of t in period tau",
-    better="higher",
-    unit="share",
     paper=PAPER,
     example=example_maker(),
 )
@@ -83,8 +71,6 @@ def accuracy(A: ArrayLike) -> np.ndarray:
     "tas",
     title="relative to fresh (TAS)",
     formula="TAS(t) = min(1, mean_k A[t,t+k] / mean_k A[t+k,t+k])",
-    better="higher",
-    unit="share",
     paper=PAPER,
     example=example_maker(),
 )
@@ -125,8 +111,6 @@ def adaptation_score(
     "id",
     title="accuracy now (ID)",
     formula="ID(t) = A[t,t]",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=WILD_TIME,
     example=example_maker(),
@@ -144,8 +128,6 @@ def in_distribution(A: ArrayLike) -> PerStep:
     "ood",
     title="accuracy later (OOD)",
     formula="OOD(t) = mean_k A[t,t+k]",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=WILD_TIME,
     example=example_maker(),
@@ -163,8 +145,6 @@ def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool 
 @metric(
     "ood-worst",
     formula="worst(t) = min_k A[t,t+k]",
-    better="higher",
-    unit="share",
     bounds=(0, 1),
     paper=WILD_TIME,
     example=example_maker(),
@@ -179,19 +159,6 @@ def worst_future(A: ArrayLike, horizon: int | None = None, partial: bool = False
     use, counted = usable_steps(~np.isnan(future), horizon, partial)
     worst = np.where(use, future, np.inf).min(axis=-1, initial=np.inf)
     return PerStep(np.where(counted, worst, np.nan))
-
-
-def eval_fix(A: ArrayLike, split: int) -> EvalFix:
-    """Return Wild-Time's Eval-Fix: unweighted mean and minimum over the periods after `split`.
-
-    >>> result = eval_fix([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]], split=0)
-    >>> float(result.average), float(result.worst)
-    (0.55, 0.5)
-    """
-    periods = accuracies(A).shape[-1]
-    if not 0 <= split < periods - 1:
-        raise UserError(f"split {split} leaves no later period among {periods}: give 0 to {periods - 2}")
-    return EvalFix(out_of_distribution(A)[..., split], worst_future(A)[..., split])
 
 
 def with_r2(probes: pd.DataFrame) -> pd.DataFrame:
@@ -222,9 +189,7 @@ UNCLIPPED = (0.0, np.inf)
 
 
 def _variant(name: str, formula: str, compute: Callable[..., object], bounds: tuple[float, float] | None) -> None:
-    metric(name, formula=formula, better="higher", unit="share", paper=PAPER, example=example_maker(), bounds=bounds)(
-        compute
-    )
+    metric(name, formula=formula, paper=PAPER, example=example_maker(), bounds=bounds)(compute)
 
 
 _variant("ttr-unclipped", "g(t,tau) = A[t,tau] / A[tau,tau]", fix(transfer_ratio, clip=False), UNCLIPPED)

@@ -1,7 +1,7 @@
-"""How right written answers are: exact match and token F1, after the normalization of SQuAD.
+"""Exact match and token F1 of text answers, after SQuAD's normalization.
 
 Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016. Where several answers are
-accepted (`driftline.texts.join_answers`) the best of them counts; where none is, nothing is right.
+accepted (`driftline.text_answers.join_answers`) the best of them counts; where none is, nothing is right.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from driftline.texts import matches, normalize_answer, split_answers
+from driftline.text_answers import matches, normalize_answer, split_answers
 
 
 def exact_match(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndarray) -> np.ndarray:

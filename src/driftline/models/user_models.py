@@ -1,4 +1,4 @@
-"""Models as they are given: a function, a class or an object, ours, a plugin's or from a user's file.
+"""Build a model from a function, a class or an object: built in, from a plugin, or from a user's file.
 
 A user's model is a network, or anything with `fit` and `predict`. A user's network takes
 the options `weights`, a file to load into it, and `head`, "new" for a new last layer.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,11 +69,6 @@ def compare(name: str, bins: Bins, column: pd.Series, tests: int) -> Moved:
     found = total_variation(bins.counts, bins.count(column))
     moved = found.effect >= MIN_DISTANCE and found.p <= LEVEL / tests
     return Moved(name, found.effect, found.p, bool(moved))
-
-
-def make_all(columns: Sequence[pd.Series]) -> dict[str, Bins]:
-    """Return the bins of several columns by name."""
-    return {str(column.name): make_bins(column) for column in columns}
 
 
 def _texts(column: pd.Series) -> pd.Series:

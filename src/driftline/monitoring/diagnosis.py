@@ -1,4 +1,4 @@
-"""What the kept batches say when an alarm was raised: the audit's tests, with batches as periods."""
+"""Diagnosis of an alarm: the audit's tests on the kept batches, with batches as periods."""
 
 from __future__ import annotations
 

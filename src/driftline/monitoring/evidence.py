@@ -20,7 +20,7 @@ def start() -> np.ndarray:
 def update(evidence: np.ndarray, advantages: np.ndarray) -> tuple[np.ndarray, int | None]:
     """Return the evidence after these rows, and the first row at which it reaches the threshold.
 
-    `advantages`: between -1 and 1, with a mean of 0 or less if the claim holds. After an alarm, evidence starts anew.
+    `advantages`: between -1 and 1, with a mean of 0 or less if the claim holds. After an alarm, evidence starts again.
 
     >>> update(start(), np.ones(30))[1]
     24

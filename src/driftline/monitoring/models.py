@@ -50,7 +50,7 @@ class ModelChoice:
             order.append(inside)
             found.append(self.answers(Rows.concat([*earlier, rows[half != k]]), rows[inside]))
         back = np.argsort(np.concatenate(order))
-        return select(join_answers(found), back)
+        return Answers.concat(found)[back]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,33 +64,20 @@ class AnsweredRows:
         return len(self.rows)
 
     def __getitem__(self, chosen: np.ndarray) -> AnsweredRows:
-        return AnsweredRows(self.rows[chosen], select(self.answers, chosen))
+        return AnsweredRows(self.rows[chosen], self.answers[chosen])
 
     @staticmethod
     def concat(parts: Sequence[AnsweredRows]) -> AnsweredRows:
         """Return the rows of all parts in order of time."""
         rows = Rows.concat([part.rows for part in parts])
         order = np.argsort(rows.time, kind="stable")
-        return AnsweredRows(rows, join_answers([part.answers for part in parts]))[order]
+        return AnsweredRows(rows, Answers.concat([part.answers for part in parts]))[order]
 
 
 def typed_inputs(inputs: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """Return inputs whose categories have the type of categories."""
     names = [name for name, kind in columns.kinds.items() if kind == "category"]
     return inputs.astype(dict.fromkeys(names, "category"))
-
-
-def join_answers(parts: list[Answers]) -> Answers:
-    """Return the answers of all parts."""
-    scores = None
-    if all(part.scores is not None for part in parts):
-        scores = np.concatenate([part.scores for part in parts if part.scores is not None])
-    return Answers(np.concatenate([part.prediction for part in parts]), scores)
-
-
-def select(answers: Answers, chosen: np.ndarray) -> Answers:
-    """Return some of the answers."""
-    return Answers(answers.prediction[chosen], None if answers.scores is None else answers.scores[chosen])
 
 
 def class_weights(y: np.ndarray, columns: Columns) -> np.ndarray:

@@ -22,7 +22,7 @@ from driftline.auditing.options import DEFAULT_MODEL, AuditOptions
 from driftline.errors import UserError
 from driftline.io.atomic import write_bytes
 from driftline.monitoring import watch_file
-from driftline.monitoring.batch import BatchCheck
+from driftline.monitoring.batch_check import BatchCheck
 from driftline.monitoring.models import AnsweredRows, ModelChoice
 from driftline.monitoring.reference import choose_metric, fit_watch, read_reference
 from driftline.monitoring.result import BatchResult

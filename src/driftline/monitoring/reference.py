@@ -1,4 +1,4 @@
-"""What the monitor learns from the reference: how good the model is on held-out rows, and how all columns look."""
+"""The reference of a monitor: quality of the model on held-out rows, and the distribution of each column."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def fit_watch(name: str, rows: Rows, model: ModelChoice, metric: str | None) -> 
         quality=mean_estimate(metric_rows(chosen, tested.y, answers, columns)),
         lowest_score=float(scores.mean() - Z95 * scores.std() / np.sqrt(len(scores))),
         weights=tuple(weights.tolist()),
-        inputs=bins.make_all([inputs[column] for column in inputs.columns]),
+        inputs={str(name): bins.make_bins(column) for name, column in inputs.items()},
         predictions=bins.make_bins(prediction_column(answers, columns)),
         labels=bins.make_bins(label_column(rows.y, columns)),
     )

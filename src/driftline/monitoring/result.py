@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -120,24 +119,6 @@ class BatchResult:
         lines += [f"alarm, {alarm.kind}: {alarm.text}" for alarm in self.alarms] or ["no alarm"]
         return "\n".join([*lines, *([self.diagnosis] if self.diagnosis else []), *self.notes])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result for the history; `from_dict` reads it."""
-        return {one.name: _plain(getattr(self, one.name)) for one in fields(self) if one.name != "seen_before"}
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> BatchResult:
-        """Return the result that `to_dict` wrote."""
-        made = dict(content)
-        for name in ("quality", "challenger", "tas"):
-            made[name] = None if made[name] is None else Estimate(**made[name])
-        made["estimated"] = None if made["estimated"] is None else EstimatedQuality(**made["estimated"])
-        made["paired"] = None if made["paired"] is None else PairedScores(**made["paired"])
-        for name in ("predictions", "labels"):
-            made[name] = None if made[name] is None else Moved(**made[name])
-        made["inputs"] = tuple(Moved(**one) for one in made["inputs"])
-        made["alarms"] = tuple(Alarm(**one) for one in made["alarms"])
-        return BatchResult(**{**made, "notes": tuple(made["notes"])})
-
 
 def windowed_tas(scores: list[PairedScores]) -> Estimate | None:
     """Return the ratio of accuracies over the last batches; None if the challenger has no skill."""
@@ -171,11 +152,3 @@ def estimate_text(metric: Metric, estimate: EstimatedQuality) -> str:
     """Return an estimate without labels, with its error where it could be checked."""
     checked = "" if estimate.error is None else f" (off by {metric.difference(estimate.error)} on average)"
     return f"{metric.text(estimate.value)}{checked}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
-    if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
-    return vars(value) if hasattr(value, "__dataclass_fields__") else value

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import TypeAdapter
 
 from driftline.auditing.estimate import Estimate
-from driftline.data.formats.dialect import Dialect
 from driftline.errors import UserError
 from driftline.io.atomic import write_json
 from driftline.monitoring import evidence
@@ -91,7 +91,7 @@ def write(watch: Watch, path: Path) -> None:
         "has_probabilities": watch.has_probabilities,
         "reference": asdict(watch.reference),
         "evidence": {name: values.tolist() for name, values in watch.evidence.items()},
-        "history": [result.to_dict() for result in watch.history],
+        "history": [asdict(result) for result in watch.history],
         "rows": {
             "training": _encode(watch.training.to_frame()),
             "held_out": _encode(watch.held_out.to_frame()),
@@ -118,37 +118,21 @@ def read(path: Path) -> Watch:
 
 
 def _decode_watch(content: Mapping[str, Any]) -> Watch:
-    columns = content["columns"]
-    columns["labels"] = None if columns["labels"] is None else tuple(columns["labels"])
-    columns["probabilities"] = tuple(map(tuple, columns["probabilities"]))
-    columns["dialect"] = Dialect(**columns["dialect"])
-    model = ModelChoice(content["model"], Columns(**columns), content["seed"])
-    features, rows = list(model.columns.kinds), content["rows"]
+    columns = TypeAdapter(Columns).validate_python(content["columns"])
+    features, rows = list(columns.kinds), content["rows"]
     return Watch(
-        model=model,
+        model=ModelChoice(content["model"], columns, content["seed"]),
         metric=content["metric"],
         has_probabilities=content["has_probabilities"],
-        reference=_decode_reference(content["reference"]),
+        reference=TypeAdapter(Reference).validate_python(content["reference"]),
         training=Rows.from_frame(_decode(rows["training"]), features),
         held_out=Rows.from_frame(_decode(rows["held_out"]), features),
         new=content["new"],
         kept=tuple(Rows.from_frame(_decode(part), features) for part in rows["kept"]),
         pending=tuple(_decode_pending(part, features) for part in rows["pending"]),
         evidence={name: np.array(values) for name, values in content["evidence"].items()},
-        history=tuple(map(BatchResult.from_dict, content["history"])),
+        history=TypeAdapter(tuple[BatchResult, ...]).validate_python(content["history"]),
     )
-
-
-def _decode_reference(content: Mapping[str, Any]) -> Reference:
-    made = {name: _decode_bins(content[name]) for name in ("predictions", "labels")}
-    inputs = {name: _decode_bins(bins) for name, bins in content["inputs"].items()}
-    fixed = {"quality": Estimate(**content["quality"]), "weights": tuple(content["weights"])}
-    return Reference(**{**content, **fixed, **made, "inputs": inputs})
-
-
-def _decode_bins(content: Mapping[str, Any]) -> Bins:
-    edges = content["edges"]
-    return Bins(None if edges is None else tuple(edges), tuple(content["levels"]), tuple(content["counts"]))
 
 
 def _with_answers(part: AnsweredRows) -> pd.DataFrame:

@@ -18,6 +18,18 @@ OWN = ("key", "protocol", "compute", "files")
 """What may differ between the seeds of a method, besides the seed itself."""
 
 
+def flatten(content: JsonObject, prefix: str = "") -> dict[str, object]:
+    """Return nested settings by their path; an empty mapping is left out.
+
+    >>> flatten({"run": {"seed": 1, "lr": [0.1, 1], "reveal": {}}, "key": "a"})
+    {'run.seed': 1, 'run.lr': [0.1, 1], 'key': 'a'}
+    """
+    found: dict[str, object] = {}
+    for name, value in content.items():
+        found |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
+
+
 class CardPart(BaseModel):
     """A part of a card. Fields that were not written have their defaults and are not written again."""
 

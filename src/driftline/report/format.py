@@ -90,11 +90,6 @@ def format_p(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def format_seeds(seeds: int) -> str:
-    """Return the number of seeds in a row; a published row has none."""
-    return str(seeds) if seeds else NONE
-
-
 def count_range(counts: Sequence[int]) -> str:
     """Return the smallest and the largest of several counts.
 

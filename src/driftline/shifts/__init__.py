@@ -1,6 +1,6 @@
-"""How samples are changed: building blocks, and the sequences they are written in.
+"""Shifts: building blocks that change samples, and the notation for sequences of them.
 
-One file per block or close family, registered under a letter. A block of one's own is a short file too:
+One file per block or close family, registered under a letter. Your own block is a short file, too:
 
     @dataclass(frozen=True)
     class Fade(Shift):

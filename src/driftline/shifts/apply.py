@@ -1,4 +1,4 @@
-"""Apply shifts in a fixed order, whatever their order in the notation."""
+"""Apply shifts in a fixed order, which their order in the notation does not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shifts of what is drawn: the sub-population shift s of Ji et al., "Seq-to-Final", and l of its code."""
+"""Shifts of proportions: the sub-population shift s of Ji et al., "Seq-to-Final", and l of its code."""
 
 from __future__ import annotations
 

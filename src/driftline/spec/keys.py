@@ -72,6 +72,7 @@ def fit_key(job: Job, fingerprint: str, fit_spec: str, is_oracle: bool, files: M
     """Return the key of a fit; it does not cover the method, so methods share their fits."""
     options = registry.get("benchmark", job.benchmark).options
     unused = {*options.fit_independent, *(() if is_oracle else options.oracle_options)}
+    families = (module.rpartition(".")[0] for module in _modules("method", job.method.name))
     return stable_hash(
         {
             **{name: value for name, value in job.content().items() if name != "method"},
@@ -81,7 +82,7 @@ def fit_key(job: Job, fingerprint: str, fit_spec: str, is_oracle: bool, files: M
             "files": file_hashes(job) if files is None else files,
             "trial": fit_spec,
             "privileged": is_oracle,
-            "revisions": revisions([*_scenario_modules(job), *_family(job.method.name)]),
+            "revisions": revisions([*_scenario_modules(job), *families]),
         }
     )
 
@@ -126,11 +127,6 @@ def _method_modules(job: Job) -> list[str]:
     name, settings = job.method.name, job.method.settings
     wrapped = method_facts(name).wrapped(settings) if "options" in settings else None
     return [*_modules("method", name), *(_modules("method", wrapped) if wrapped else ())]
-
-
-def _family(method: str) -> list[str]:
-    """Return the packages of a method's modules."""
-    return [module.rpartition(".")[0] for module in _modules("method", method)]
 
 
 def _modules(kind: str, name: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from driftline import registry
 from driftline.errors import UserError, unknown_name
 from driftline.spec.describe import PARTS, schema_of
 from driftline.spec.settings import listed
@@ -54,7 +55,7 @@ def _methods_with(part: str, key: str, methods: list[JsonObject]) -> list[JsonOb
 
 
 def _keys(kind: str, name: str) -> set[str] | None:
-    """Return the names of a thing's settings; None if it accepts any, only its code would tell, or it is unknown."""
+    """Return the names of a thing's settings; None if it accepts any, only its code knows them, or it is unknown."""
     try:
         schema = schema_of(kind, name)
     except UserError:
@@ -72,13 +73,17 @@ def _check_place(part: str, key: str, content: JsonObject) -> None:
 
 
 def similar_settings(key: str, content: JsonObject) -> list[str]:
-    """Return the settings of a spec's parts with this name, or else with the most similar one, as `part.key`."""
-    places: dict[str, list[str]] = {}
-    for part, kind, name in _things(content):
+    """Return the settings of a spec's parts with this name, or else with the most similar one, as `part.key`.
+
+    Without a model, those of all models count.
+    """
+    models = [] if content.get("model") else registry.names("model")
+    places: dict[str, dict[str, None]] = {}
+    for part, kind, name in (*_things(content), *(("model", "model", model) for model in models)):
         for setting in _keys(kind, name) or ():
-            places.setdefault(setting, []).append(f"{part}.{setting}")
+            places.setdefault(setting, {})[f"{part}.{setting}"] = None
     near = difflib.get_close_matches(key, places, n=1, cutoff=0.8)
-    return places[near[0]] if near else []
+    return list(places[near[0]]) if near else []
 
 
 def _things(content: JsonObject) -> Iterator[tuple[str, str, str]]:

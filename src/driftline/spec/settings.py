@@ -80,6 +80,8 @@ def validate(model: type[Any], content: object, where: str, keys: list[str] | No
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in _without_union(model, first["loc"]))
+        if first["loc"][-1:] == ("name",) and first["input"] is None:
+            raise UserError(f"{where}: '{path.removesuffix('.name')}' has settings but no name: give both") from None
         if first["type"] in ("too_short", "missing"):
             raise UserError(f"{where}: '{path}' is empty") from None
         if first["type"] == "extra_forbidden":

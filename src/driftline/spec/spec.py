@@ -20,7 +20,6 @@ from driftline.io.user_objects import UserObject
 from driftline.learners.supervised.base import TRAINING_SETTINGS
 from driftline.recipes import read_yaml
 from driftline.seeds import first_seeds
-from driftline.spec.budget import with_budget
 from driftline.spec.job import BudgetMacs, Job, LabelPolicy, SearchSpace
 from driftline.spec.methods import check_reveal_level, method_facts
 from driftline.spec.objects import name_objects
@@ -34,6 +33,7 @@ from driftline.spec.settings import (
     validate,
     with_defaults,
 )
+from driftline.spec.training_budget import with_budget
 from driftline.types import JsonObject
 
 if TYPE_CHECKING:

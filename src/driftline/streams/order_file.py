@@ -1,4 +1,4 @@
-"""An order of samples that is given as a file, instead of drawn.
+"""Orders of samples that are read from a file.
 
 A table (.csv, .csv.gz, .parquet) has a row per sample and names it by `id` or by `row`, its place in the dataset from
 0. Other columns, each for the benchmarks that use it: `step`, the number of the time step; `split`, where `upstream`

@@ -1,4 +1,4 @@
-"""Queries that drift away from what a model was trained on: episodes drawn from upstream data and from clusters.
+"""Queries that drift away from the upstream data: episodes drawn from it and from clusters.
 
 Lin et al., "On Continual Model Refinement in Out-of-Distribution Data Streams", Algorithm 1. Episode t = 1..T has
 floor(b alpha^(t-1)) upstream queries; of the rest, the share gamma (rounded down) comes from the episode's major

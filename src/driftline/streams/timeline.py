@@ -1,4 +1,4 @@
-"""Real time, cut into periods: years, months, a number of rows, or whatever values the time column has."""
+"""A time column cut into periods: years, months, a number of rows, or its own values."""
 
 from __future__ import annotations
 

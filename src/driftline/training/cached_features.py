@@ -1,4 +1,4 @@
-"""A network without its last layer: features to train by themselves, and to hand to another classifier."""
+"""Features cached for training: a network without its last layer, or another classifier on top of it."""
 
 from __future__ import annotations
 

@@ -18,11 +18,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, log_softmax, normalize
 
 from driftline.device import place, to_device
-from driftline.io import serialization
+from driftline.io.serialization import Stateful
 from driftline.seeds import Seed
 from driftline.training.cached_features import classifier_layer, features_with_frozen_head
 from driftline.training.features import forward_with_features
-from driftline.types import State
 
 PROJECTION_WIDTH = 128
 
@@ -87,13 +86,11 @@ def swav_loss(
     return (each[0] + each[1]) / 2
 
 
-def projection_head(
-    features: int, seed: Seed, outputs: int = PROJECTION_WIDTH, *, batch_norm: bool = False
-) -> nn.Sequential:
+def projection_head(features: int, seed: Seed, *, batch_norm: bool = False) -> nn.Sequential:
     """Return a projection head: linear, (batch norm,) ReLU, linear; as wide as the features."""
     with seed.as_torch_default():
         first = [nn.Linear(features, features), *([nn.BatchNorm1d(features)] if batch_norm else []), nn.ReLU()]
-        return place(nn.Sequential(*first, nn.Linear(features, outputs)))
+        return place(nn.Sequential(*first, nn.Linear(features, PROJECTION_WIDTH)))
 
 
 @torch.no_grad()
@@ -112,7 +109,7 @@ def push_queue(queue: Tensor, keys: Tensor, size: int) -> Tensor:
     return torch.cat([queue, keys])[-size:]
 
 
-class MoCo:
+class MoCo(Stateful):
     """Momentum contrast: a network is queried, a slow copy of it gives the keys, and a queue holds earlier keys."""
 
     transient = frozenset({"_query_network", "_momentum", "_size", "_temperature"})
@@ -137,9 +134,3 @@ class MoCo:
         """Return the keys of these inputs: the slow copy's projections, without gradient."""
         model, projector = self.key_network
         return normalize(projector(forward_with_features(model, x)[1]), dim=1)
-
-    def state(self) -> State:
-        return serialization.public_attributes(self)
-
-    def restore(self, saved: State) -> None:
-        serialization.restore_attributes(self, saved)

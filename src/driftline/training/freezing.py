@@ -1,4 +1,4 @@
-"""Training only the last layers of a network, counted as layers: a weight and its bias are one."""
+"""Freeze all but the last layers of a network; a weight and its bias count as one layer."""
 
 from __future__ import annotations
 

@@ -19,8 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from driftline.device import clock
 from driftline.forward_pass import as_written
-from driftline.training import profiling
+from driftline.seeds import same_random_state
 from driftline.types import JsonObject, Network
 
 
@@ -37,6 +38,8 @@ class MacCounter:
         """Forward passes saved by cached features."""
         self.allowance: int | None = None
         """What may be spent so far. Training loops stop there; None: no limit."""
+        self.counting_seconds = 0.0
+        """How long it took to count passes, each kind once."""
         self._cache: dict[Hashable, tuple[int, int]] = {}
 
     @property
@@ -44,13 +47,8 @@ class MacCounter:
         """Whether the allowance is used up."""
         return self.allowance is not None and self.forward + self.backward >= self.allowance
 
-    def attach(self, model: nn.Module) -> None:
+    def attach(self, network: Network) -> None:
         """Count every pass of this network and of its copies from now on."""
-        self.watch(model)
-        profiling.add_counter(self)
-
-    def watch(self, network: Network) -> None:
-        """Count every pass of a network that was made from one that is counted already."""
         if getattr(network, "mac_counter", None) is None:
             network.register_forward_hook(_count_pass, with_kwargs=True)
         network.mac_counter = self
@@ -84,8 +82,9 @@ class MacCounter:
         given = tuple(_signature(value) for value in (*args, *kwargs.values()))  # another step of a joint network too
         key = (type(model), sum(p.numel() for p in weights), given, mode)
         if key not in self._cache:
-            with profiling.one_time_work():
-                self._cache[key] = count_macs(model, args, kwargs, backward=graph)
+            began = clock()
+            self._cache[key] = count_macs(model, args, kwargs, backward=graph)
+            self.counting_seconds += clock() - began
         forward, backward = self._cache[key]
         if self.probing:
             self.probe_macs += forward
@@ -127,7 +126,7 @@ def count_macs(model: nn.Module, args: tuple[Any, ...], kwargs: JsonObject, back
     """Return the multiply-accumulates of one forward and optionally one backward pass; the network does not change."""
     twin = uncounted(copy.deepcopy(model))
     args, kwargs = (_detached(args), _detached(kwargs))
-    with as_written(), torch.random.fork_rng(devices=[]), torch.set_grad_enabled(backward):
+    with as_written(), same_random_state(), torch.set_grad_enabled(backward):
         with FlopCounterMode(display=False) as counted:
             output = twin(*args, **kwargs)
         forward = counted.get_total_flops() // 2

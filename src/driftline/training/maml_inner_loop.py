@@ -1,4 +1,4 @@
-"""Learning new classes by a few steps of gradient descent, through which one can differentiate: MAML's inner loop.
+"""MAML's inner loop: a few differentiable gradient steps on new classes.
 
 Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", ICML 2017.
 

@@ -1,4 +1,4 @@
-"""The model protocol: what learners and the engine ask of a model, whatever it is made of."""
+"""The model protocol: what learners and the engine need from a model."""
 
 from __future__ import annotations
 

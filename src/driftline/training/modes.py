@@ -1,4 +1,4 @@
-"""Training and evaluation mode, for a while."""
+"""Training and evaluation mode as context managers."""
 
 from __future__ import annotations
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from driftline.training.mac_counter import MacCounter
 
-from driftline.device import clock
-
 T = TypeVar("T")
 FEW = 3
 
@@ -34,10 +32,7 @@ class Profiler(Protocol):
         """Yield some of these items in order; all if there are no more than `few`."""
 
     def add_counter(self, meter: MacCounter) -> None:
-        """Include the passes that this meter counts."""
-
-    def exclude(self, seconds: float) -> None:
-        """Exclude seconds that other iterations of the same loop do not take."""
+        """Include the passes that this meter counts, but not the time of counting, which only a first pass takes."""
 
 
 _profiler: ContextVar[Profiler | None] = ContextVar("profiler", default=None)
@@ -58,17 +53,6 @@ def add_counter(meter: MacCounter) -> None:
     """Tell the profiler, if there is one, which meter counts."""
     if (profiler := _profiler.get()) is not None:
         profiler.add_counter(meter)
-
-
-@contextmanager
-def one_time_work() -> Iterator[None]:
-    """Mark work that only the first iteration of a loop does."""
-    if (profiler := _profiler.get()) is None:
-        yield
-        return
-    began = clock()
-    yield
-    profiler.exclude(clock() - began)
 
 
 def fill_rows(rows: Tensor, n: int) -> Tensor:

@@ -11,7 +11,7 @@ from driftline.types import TRAIN, Inputs, take_rows
 
 @dataclass(frozen=True, eq=False)
 class StepData:
-    """The labelled samples of one step: for training and for validation."""
+    """The labeled samples of one step: for training and for validation."""
 
     train_x: Inputs
     train_y: np.ndarray

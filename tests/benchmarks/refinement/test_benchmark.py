@@ -30,8 +30,9 @@ from driftline.report.analysis.result_table import tabulate
 from driftline.report.page.page import page
 from driftline.report.tables.captions import formulas
 from driftline.seeds import Seed
+from driftline.spec import parse
 from driftline.store.store import Store
-from driftline.types import Step
+from driftline.types import Samples, Step
 
 pytestmark = pytest.mark.xdist_group("refinement")  # what all its tests use is made once
 
@@ -263,6 +264,38 @@ def test_upstream_data_that_nobody_marked_are_divided_at_random() -> None:
     assert laid_out.upstream is not None
     assert len(laid_out.upstream) == round(0.5 * 1797)
     assert "at random" in laid_out.protocol["upstream_samples_are"]
+
+
+def test_clusters_of_own_data_are_names_in_samples_or_in_a_column() -> None:
+    """Both routes give the same queries; upstream is the cluster of that name, else the earliest one."""
+    rng = np.random.default_rng(0)
+    x, where = rng.normal(size=(300, 2)).astype(np.float32), rng.choice(["sea", "home", "abroad"], 300)
+    where[0], y = "home", np.arange(300) % 2
+    frame = pd.DataFrame(x, columns=["a", "b"]).assign(y=np.where(y, "yes", "no"), day=np.arange(300), where=where)
+    options = Options(episodes=2, queries_per_episode=8, upstream_set=8, held_out=4)
+
+    def built(data: Any, **columns: str) -> Any:
+        name = {"name": data, "time": "day", "target": "y", **columns} if columns else data
+        spec = parse({"benchmark": "refinement", "data": name, "methods": ["cft"]})
+        dataset = load(spec.data.name, spec.data.settings)
+        return Refinement().build_scenario(dataset, options, Seed(0))
+
+    named = built(Samples(x=x, y=y, time=np.arange(300), group=where))
+    table = built(frame, cluster="where")
+    renamed = built(frame.replace({"where": {"abroad": "upstream"}}), cluster="where")
+    assert named.protocol == table.protocol
+    assert table.protocol["clusters"][1:] == list(dict.fromkeys(where[where != "home"]))
+    assert set(renamed.protocol["clusters"][1:]) == {"home", "sea"}
+    assert set(where[table.upstream.id]) == {"home"}
+    assert set(where[renamed.upstream.id]) == {"abroad"}
+    steps = [(scenario.stream[k].samples for k in range(2)) for scenario in (named, table)]
+    for one, other in zip(*steps, strict=True):
+        np.testing.assert_array_equal(one.x, other.x)
+        names = np.array(table.stream.names)[np.asarray(other.group)]
+        assert np.where(names == "upstream", "home", names).tolist() == where[other.id].tolist()
+    for data in (Samples(x=x, y=y), Samples(x=x, y=y, group=np.full(300, "home"))):
+        with pytest.raises(UserError, match=r"name them with --set data\.cluster=COLUMN of a table or Samples\(group"):
+            built(data)
 
 
 def test_streams_of_all_kinds_share_one_upstream_model() -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import driftline
-from driftline.benchmarks.test_time.accuracy_grid import calibrate
+from driftline.benchmarks.test_time.accuracy_grid import AccuracyGrid
 from driftline.benchmarks.test_time.benchmark import Options, TestTime
 from driftline.benchmarks.test_time.streams import build_schedule
 from driftline.corruptions import corrupt
@@ -33,7 +33,7 @@ from driftline.seeds import Seed
 from driftline.store.store import Store
 from driftline.streams import corruption_path, write_shards
 from driftline.streams.test_time.calibration import AccuracyMatrices, write_matrices
-from driftline.streams.test_time.stream import image_keys
+from driftline.streams.test_time.stream import builtin_corruptions, image_keys
 
 pytestmark = pytest.mark.xdist_group("test-time")  # what all its tests use is made once
 
@@ -218,7 +218,8 @@ def test_a_calibrated_stream_is_as_hard_as_asked(small: Record, file: Path, tmp_
     dataset, learner = load("npz", {"path": str(file)}), Frozen()
     learner.prepare(upstream(small, file), dataset.task)
     test = dataset.samples[dataset.test]
-    matrices = calibrate(lambda x: learner.predict(x).prediction, test.x, test.y, NAMES[:2], levels=5)
+    grid = AccuracyGrid(test, NAMES[:2], 5, Seed(0), builtin_corruptions())
+    matrices = grid.matrices([grid.measure(part, lambda x: learner.predict(x).prediction, None) for part in grid.parts])
     clean = next(iter(matrices.by_pair.values()))[0, 0]
     hardest = max(matrix[-1, 0] for matrix in matrices.by_pair.values())
     target = (clean + hardest) / 2

@@ -90,7 +90,7 @@ def test_the_full_spec_has_the_model_that_suits_the_data() -> None:
     [
         (["--delay", "3"], r"refinement has no flag '--delay'\. Did you mean --set reveal\.delay=\.\.\.\?"),
         (["--replay-size", "3"], r"Did you mean --set er\.replay_size=\.\.\.\?"),
-        (["--seed", "3"], r"no flag '--seed'\. Did you mean '--seeds'\?"),
+        (["--seed", "3"], r"no flag '--seed'\. Did you mean --seeds or --set data\.seed=\.\.\.\?"),
         (["--alhpa", "1"], r"no flag '--alhpa'\. Did you mean '--alpha'\?"),
         (["--set", "refinement.delay=3"], r"refinement has no setting 'delay'\. Did you mean --set reveal\.delay\?"),
         (["--set", "er.copies=3"], r"er has no setting 'copies'\. Did you mean --set data\.copies\?"),
@@ -138,3 +138,6 @@ def test_a_setting_of_the_same_name_is_suggested_before_a_flag_that_looks_alike(
     content = {"benchmark": "timeline", "data": "digits", "methods": ["erm"]}
     assert str(_unknown_flag("--delay", ["delta"], content)).endswith("Did you mean --set reveal.delay=...?")
     assert "'--delta'" in str(_unknown_flag("--dleta", ["delta"], content))
+    both = str(_unknown_flag("--periods", ["period"], content))
+    assert both.endswith("Did you mean --period or --set data.periods=...?")
+    assert str(_unknown_flag("--width", ["delta"], content)).endswith("Did you mean --set model.width=...?")

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from driftline.cli.main import main
-from driftline.cli.printing.run_command import PYTHON, run_command
 from driftline.cli.printing.run_list import print_store_runs
 from driftline.record.card import Card, write_card
 from driftline.record.run import Run
+from driftline.report.analysis.run_command import PYTHON, run_command
 from driftline.store.store import Store
 
 RUN = "driftline run timeline --data digits --model logistic-regression --methods erm,erm-all --seeds 2"

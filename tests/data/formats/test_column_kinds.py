@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -194,6 +196,16 @@ def test_an_index_counts_as_a_column(tmp_path: Path) -> None:
     assert data.samples.time.tolist() == when.to_numpy("datetime64[us]").tolist()  # type: ignore[union-attr]
     with pytest.raises(UserError, match="Known: a, index, y"):
         read_frame(frame, time="date", target="y")
+
+
+def test_periods_in_a_parquet_file_are_times_in_a_new_process(tmp_path: Path) -> None:
+    """Writing such a file lets Arrow read periods, so that another process must read it."""
+    days = pd.period_range("2020-01-01", periods=4, freq="D")
+    pd.DataFrame({"day": days, "y": [0, 1, 0, 1]}).to_parquet(tmp_path / "t.parquet")
+    code = "from driftline.data.formats.table_file import read_file; import sys, pathlib; "
+    code += "print(read_file(pathlib.Path(sys.argv[1]))['day'].astype(str).tolist())"
+    read = subprocess.run([sys.executable, "-c", code, tmp_path / "t.parquet"], capture_output=True, text=True)
+    assert read.stdout == "['2020-01-01', '2020-01-02', '2020-01-03', '2020-01-04']\n", read.stderr
 
 
 def test_levels_of_column_names_get_a_sentence() -> None:

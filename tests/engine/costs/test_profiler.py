@@ -47,7 +47,7 @@ def test_without_a_listener_a_loop_is_itself() -> None:
     assert profiling.sample(items) is items
 
 
-def test_turns_that_are_left_out_cost_what_the_others_do(clock: Clock) -> None:
+def test_skipped_iterations_cost_what_the_others_do(clock: Clock) -> None:
     received, turns = LoopProfiler(1.0), 0
     with profiling.use(received):
         for _ in profiling.sample(range(1000)):
@@ -85,7 +85,7 @@ def test_a_long_first_iteration_is_the_only_one(clock: Clock) -> None:
     assert profiler.seconds == pytest.approx(5000.0)
 
 
-def test_loops_within_loops_are_reckoned_too(clock: Clock) -> None:
+def test_nested_loops_are_sampled_too(clock: Clock) -> None:
     received, turns = LoopProfiler(1.0), 0
     with profiling.use(received):
         for _ in profiling.sample(range(50)):
@@ -97,7 +97,7 @@ def test_loops_within_loops_are_reckoned_too(clock: Clock) -> None:
     assert received.seconds == pytest.approx(50 * (1.0 + 2.0))
 
 
-def test_a_loop_that_there_is_time_for_is_gone_through(clock: Clock) -> None:
+def test_a_loop_for_which_there_is_time_runs_in_full(clock: Clock) -> None:
     received, seen = LoopProfiler(10.0), []
     with profiling.use(received):
         for k in profiling.sample(range(100)):
@@ -122,24 +122,26 @@ def test_an_early_end_counts_only_if_nothing_was_left_out(clock: Clock) -> None:
     before = clock.now
     with profiling.use(cut):
         stop_after_two()
-    assert cut.seconds - before == pytest.approx(1.0), "with half-trained weights the end of a climb means nothing"
+    assert cut.seconds - before == pytest.approx(1.0), "with half-trained weights early stopping means nothing"
 
 
-def test_what_is_done_once_is_not_repeated(clock: Clock) -> None:
-    received = LoopProfiler(1.0)
+def test_the_time_of_counting_a_first_pass_is_not_repeated(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    received, meter, network = LoopProfiler(1.0), MacCounter(), torch.nn.Linear(1, 1)
+    monkeypatch.setattr("driftline.training.mac_counter.count_macs", lambda *_, **__: clock.work(7.0) or (1, 1))
+    meter.attach(network)
     with profiling.use(received):
-        for k in profiling.sample(range(1000)):
+        profiling.add_counter(meter)
+        for _ in profiling.sample(range(1000)):
             clock.work(0.1)
-            if k == 0:
-                with profiling.one_time_work():
-                    clock.work(7.0)
+            network(torch.ones(1, 1))
     assert received.seconds == pytest.approx(107.0)
+    assert meter.forward == 1000
 
 
-def test_multiply_accumulates_are_reckoned_like_seconds(clock: Clock) -> None:
+def test_multiply_accumulates_are_extrapolated_like_seconds(clock: Clock) -> None:
     received, meter = LoopProfiler(1.0), MacCounter()
     with profiling.use(received):
-        meter.attach(torch.nn.Linear(1, 1))
+        profiling.add_counter(meter)
         for _ in profiling.sample(range(1000)):
             clock.work(0.1)
             meter.add(forward=3, backward=5)
@@ -153,9 +155,9 @@ def test_shortened_outputs_have_their_length() -> None:
     assert profiling.fill_rows(rows, 7).tolist() == [*rows.tolist(), *rows.tolist(), rows[0].tolist()]
 
 
-def test_a_rehearsal_counts_what_the_stage_does(tmp_path: Path) -> None:
+def test_a_profile_counts_what_the_stage_does(tmp_path: Path) -> None:
     (stage,) = plan(parse(SPEC)).stages
-    store = Store.create(tmp_path / "in earnest")
+    store = Store.create(tmp_path / "full")
     stage.run(StageContext(store))
     compute = json.loads((store.run_folder(stage.key) / "card.json").read_text())["compute"]
     spent = sum(compute[name] for name in ("forward_macs", "backward_macs", "probe_macs"))

@@ -110,6 +110,7 @@ def test_every_method_runs_where_enough_is_revealed(view: MatrixView) -> None:
     assert ("tent", "timeline") in filled
     assert all(view.cells[place].reason for place in empty)
     assert view.cells["ewc", "refinement"].brief_reason.startswith("needs ")
+    assert view.cells["tent", "open-world"].brief_reason == "needs normalization layers"
     assert view.cells["tent", "open-world"].short_reason.startswith(
         "tent adapts batch, layer or group normalization, and this network"
     )

@@ -294,7 +294,7 @@ def test_why_a_task_was_lost_is_said_in_a_sentence(tmp_path: Path) -> None:
 def test_the_log_of_an_earlier_attempt_is_not_that_of_a_stage_that_said_nothing(tmp_path: Path) -> None:
     ray, store = pytest.importorskip("ray"), Store.create(tmp_path)
     line: Any = SimpleNamespace(closing=False, timeout=5.0)
-    hand = RayExecutor(ray, None, {}, None, line, StageContext(store), 2)  # type: ignore[arg-type]
+    hand = RayExecutor(ray, None, None, line, StageContext(store), 2)  # type: ignore[arg-type]
     store.log_path("k").parent.mkdir()
     store.log_path("k").write_text("long ago")
     for words, output in (("", ""), ("just now", "the end of its log:\njust now")):

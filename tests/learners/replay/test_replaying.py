@@ -19,7 +19,7 @@ from driftline.seeds import Seed
 from driftline.tasks import TextToText
 from driftline.testing import digest
 from driftline.testing.fixtures import TASK, samples, small_network
-from driftline.texts import join_answers
+from driftline.text_answers import join_answers
 from driftline.training.mac_counter import MacCounter
 from driftline.types import Samples
 

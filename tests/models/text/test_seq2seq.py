@@ -20,7 +20,7 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.models.text import tokenizer
 from driftline.seeds import Seed
 from driftline.tasks import IGNORE_INDEX, TextToText
-from driftline.texts import join_answers
+from driftline.text_answers import join_answers
 from driftline.training.fit import training_tensors
 from driftline.training.mac_counter import MacCounter
 from driftline.training.modes import evaluating

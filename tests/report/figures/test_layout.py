@@ -65,6 +65,7 @@ def test_the_spec_has_colors_labels_and_selected_methods(record: Record, tmp_pat
         ({"methods": ["erm", "fn"]}, "no method 'fn'"),
         ({"benchmark": "timelin"}, "no run of the benchmark 'timelin'. Did you mean 'timeline'?"),
         ({"metric": "odd"}, "no metric 'odd'. Did you mean 'ood'?"),
+        ({"metric": "ood:mean"}, "no metric 'ood:mean'. Did you mean 'ood'?"),
         ({"width": "1in", "fontsize": 12}, "in: make it larger, its text smaller, or show fewer methods"),
         ({"output": "f.jpg"}, "f.jpg: a figure is written as .svg, .pdf, .png, .html, .json"),
     ],

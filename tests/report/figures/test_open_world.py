@@ -76,6 +76,17 @@ def test_roc_goes_through_the_worked_example(record: Record) -> None:
     assert area == pytest.approx(10 / 12, abs=0.01)
 
 
+def test_the_band_of_a_roc_stays_a_share(tmp_path: Path) -> None:
+    """With two seeds that are as far apart as can be, t-intervals go far beyond 0 and 1."""
+    reverse = {"distance": [1 - one for one in STRANGE]}
+    runs = [opened(tmp_path, "ncm", seed, {}, answers=answers) for seed, answers in enumerate(({}, reverse))]
+    frame = table_of("roc", Record(runs))
+    band = frame[(frame["method"] == "ncm") & (frame["score"] == MDT)]
+    assert band["seeds"].unique().tolist() == [2]
+    assert (band["low"].min(), band["high"].max()) == (0, 1)
+    assert band["true"].between(band["low"], band["high"]).all()
+
+
 def test_samples_without_scores_are_left_out(tmp_path: Path) -> None:
     nothing = {"confidence": [float("nan")] * 8, "distance": [float("nan"), *STRANGE[1:]]}
     frame = table_of("roc", Record([opened(tmp_path, "ncm", 0, {}, answers=nothing)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from driftline.engine.reload import ReloadedRun, reload_run
 from driftline.errors import UserError
 from driftline.metrics.model_similarity import svcca
 from driftline.record.run import Record
-from driftline.report.figures.examples import png
+from driftline.report.figures.examples import Examples, png
 from driftline.shifts import apply
 from driftline.training.interpolation import layer_weights
 from driftline.training.torch_model import torch_model
@@ -223,6 +224,18 @@ def test_where_steps_differ_in_what_is_drawn_each_shows_its_own_samples(tmp_path
         for label in range(3):
             first = samples.x[np.flatnonzero(samples.y == label)[0], ..., 0]
             np.testing.assert_array_equal(decoded(frame.loc[(step, label), "picture"])[::4, ::4], first)
+
+
+def test_rows_are_in_the_order_of_steps_in_every_panel() -> None:
+    steps = {"RT": ["0 source", "1 rotation", "2 tint"], "TT": ["0 source", "1 tint", "2 tint"]}
+    rows = [
+        {"panel": panel, "step": step, "time": name, "column": 0, "label": "a", "picture": ""}
+        for panel, steps_of in steps.items()
+        for step, name in enumerate(steps_of)
+    ]
+    chart = json.dumps(Examples().chart(pd.DataFrame(rows)).to_dict())
+    order = ["0 source", "1 rotation", "1 tint", "2 tint"]
+    assert f'"sort": {json.dumps(order)}' in chart
 
 
 def test_a_colour_picture_survives() -> None:

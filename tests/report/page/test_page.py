@@ -297,8 +297,8 @@ def test_packed_data_come_back(rows: list[list[Any]]) -> None:
 def test_charts_say_their_numbers_in_words() -> None:
     figures = PageCharts()
     data = figures.add_data(Series(["method", "time", "value"], [["erm", "a", 0.5], ["erm", "b", 0.25]]))
-    figures.add_chart("ID", charts.dots(data, ["erm"], ["erm"], "ID", ()))
-    assert figures.specs["chart0"]["description"] == "ID by method. erm 0.5 to 0.25."
+    figures.add_chart("ID", charts.bars(data, ["a", "b"]))
+    assert figures.specs["chart0"]["description"] == "Samples per period. erm 0.5 to 0.25."
 
 
 def test_methods_are_shown_by_their_labels(full_record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +319,7 @@ def test_published_numbers_are_beside_ours(make_record: Any) -> None:
     charts = PageCharts()
     figures = published_figures(beside, charts, ["updates=5"])
     assert figures
-    assert figures.title == "Published beside ours: ours are 15.0 points lower"
+    assert figures.title == "Published next to ours: ours are 15.0 points lower"
     (shown,) = figures.tables
     assert (shown.title, shown.axis) == ("Paper, Table 2", "%. 1 of 1 printed means lie inside our intervals.")
     assert shown.chips[-2:] == ("2 seeds", "updates=5")

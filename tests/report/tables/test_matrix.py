@@ -117,6 +117,23 @@ def test_settings_of_a_column_are_said(view: MatrixView) -> None:
     assert "Settings in test-time: tent(lr=0.001)." in notes(view)
 
 
+@pytest.mark.parametrize("budget", [None, 10**9])
+def test_equal_and_unequal_compute_are_noted(tmp_path: Path, budget: int | None) -> None:
+    cells = []
+    for method, macs in (("frozen", 0), ("tent", 10**8), ("ewc", 9 * 10**8)):
+        more = {"compute": {"forward_macs": 2 * 10**8, "backward_macs": macs}, "run__budget_macs": budget}
+        run = write_run(tmp_path / "runs", method, 0, summary_rows({("ood", "mean"): 0.5}), **more)
+        cells.append(cell("timeline", method, [run]))
+    columns = [{"name": "timeline", "reveals": "labels"}]
+    content = {"methods": ["frozen", "tent", "ewc"], "seeds": [0], "benchmarks": columns, "cells": cells}
+    write_checked(tmp_path / "matrices" / "m.json", content)
+    (found,) = views(Record(Run(folder) for folder in (tmp_path / "runs").iterdir()))
+    text = " ".join(notes(found))
+    assert "timeline: Caution, unequal compute: ewc has 3.67 times the median" in text, "1.1 of 0.3"
+    assert ("Equal compute: training was stopped where a run had spent its budget of 1 GMAC" in text) is bool(budget)
+    assert "spent 1.1 times" not in text, "not more than a tenth over"
+
+
 def test_csv_has_a_row_for_every_cell(view: MatrixView) -> None:
     rows = list(csv.DictReader(StringIO(render([matrix_table(view)], "csv"))))
     assert len(rows) == 6

@@ -325,7 +325,7 @@ def test_repeated_selections_are_one_row_that_counts_those_within_noise(make_rec
 
 
 def test_compute_beyond_twice_the_median_is_noted_for_methods_that_train(make_record: Make) -> None:
-    """GMAC 1, 2, 3 and 7 have a median of 2.5: only the last has more than 5. A frozen model is not counted."""
+    """GMAC 1, 2, 3 and 7 have a lower median of 2: only the last has more than 4. A frozen model is not counted."""
     runs = []
     for label, forward, backward in (
         ("frozen", 10**8, 0),
@@ -338,19 +338,26 @@ def test_compute_beyond_twice_the_median_is_noted_for_methods_that_train(make_re
         runs += make_record({label: [0.5]}, compute=compute).runs
     (table,) = results(Record(runs))
     text = render_results([table], "md")
-    assert "Caution, unequal compute: d has 2.8 times the median of the methods that train (2.5 GMAC)." in text
+    assert "Caution, unequal compute: d has 3.5 times the median of the methods that train (2 GMAC)." in text
     (fair,) = results(Record(runs[:-1]))
     assert "unequal compute" not in render_results([fair], "md")
+    (pair,) = results(Record([runs[1], runs[4]]))
+    assert "d has 7 times the median of the methods that train (1 GMAC)" in render_results([pair], "md")
 
 
 def test_tables_of_runs_at_one_budget_leave_out_the_others(make_record: Make) -> None:
-    cut, free = make_record({"x": [0.5]}, run__budget_macs=10**9), make_record({"y": [0.6]})
+    spent = [{"forward_macs": 9 * 10**8, "backward_macs": macs} for macs in (2 * 10**8, 6 * 10**8)]
+    cut, free = make_record({"x": [0.5]}, run__budget_macs=10**9, compute=spent[0]), make_record({"y": [0.6]})
     both = Record([*cut.runs, *free.runs])
     assert len(results(both)) == 2, "runs with and without a budget are not comparable"
     text = make.table(both, budget_macs=1e9)
     assert "| x |" in text
     assert "| y |" not in text
     assert "Equal compute: training was stopped where a run had spent its budget of 1 GMAC" in text
+    assert "over the budget" not in text
+    more = make_record({"z": [0.7]}, run__budget_macs=10**9, compute=spent[1])
+    text = make.table(Record([*cut.runs, *more.runs]), budget_macs=1e9)
+    assert "Caution, over the budget: z spent 1.5 times as much. No budget cuts answers" in text
     with pytest.raises(UserError, match=r"no run has this budget; there are runs with 1e\+09"):
         make.table(both, budget_macs=2e9)
 

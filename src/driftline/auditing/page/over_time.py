@@ -17,6 +17,7 @@ from driftline.auditing.summary import compared_policy
 from driftline.auditing.wording import time_text
 from driftline.report.analysis.curves import Series
 from driftline.report.page.embed import PageCharts, PlacedChart
+from driftline.report.page.labels import EndLabel, end_labels
 from driftline.report.page.look import FAINT, NEW, NEW_SOFT, OLD, PAPER, REST, SOFT, look, named_axis
 
 HEIGHT = 290
@@ -201,39 +202,7 @@ def _marks(marks: Sequence[Mark], span: tuple[float, float], count: int, x: alt.
 
 
 def _end_labels(ends: Sequence[tuple[Point, str]], count: int, span: tuple[float, float]) -> list[alt.Chart]:
-    """Return the names of lines at their ends, apart from each other; on a narrow page the key has them."""
-    wanted = sorted((point.value, point.method, color) for point, color in ends if point.value is not None)
-    step = 34 * (span[1] - span[0]) / HEIGHT
-    places: list[float] = []
-    for value, _, _ in wanted:
-        places.append(max(value, places[-1] + step) if places else value)
-    over = max(0.0, places[-1] - span[1]) if places else 0.0
-    layers = []
-    for place, (_, text, color) in zip(places, wanted, strict=True):
-        row = {
-            "at": max(count - 1.0, *(point.at for point, _ in ends)),
-            "value": place - over,
-            "text": _two_lines(text),
-        }
-        mark = alt.Chart(alt.Data(values=[row]), width="container").mark_text(
-            align="left",
-            dx=10,
-            color=color,
-            fontWeight=400 if color == SOFT else 600,
-            lineHeight=13,
-            baseline="middle",
-            opacity=alt.ExprRef(f"width > {WIDE} ? 1 : 0"),
-        )
-        layers.append(mark.encode(x="at:Q", y="value:Q", text="text:N"))
-    return layers
-
-
-def _two_lines(text: str) -> list[str]:
-    """Break a label in two lines near its middle.
-
-    >>> _two_lines("retrained each month")
-    ['retrained', 'each month']
-    """
-    words = text.split(" ")
-    cut = min(range(1, len(words)), key=lambda k: abs(len(" ".join(words[:k])) - len(text) / 2), default=1)
-    return [part for part in (" ".join(words[:cut]), " ".join(words[cut:])) if part]
+    """Return the names of lines at their ends, separated from each other; on a narrow page the key has them."""
+    at = max(count - 1.0, *(point.at for point, _ in ends))
+    known = sorted((point.value, point.method, color) for point, color in ends if point.value is not None)
+    return end_labels([EndLabel(value, text, color, at) for value, text, color in known], span, HEIGHT, WIDE)

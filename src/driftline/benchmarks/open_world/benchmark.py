@@ -158,6 +158,7 @@ class OpenWorldBenchmark(base.Benchmark):
         *((name, "mean") for name in ("k+1", "matched-auroc-mdt", "unseen-auroc-mdt", "clock-auroc")),
     )
     primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("overall", "mean"),)
+    related_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("novel-tail", "mean"), ("pretrain-head", "mean"))
     summary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
         *((name, "mean") for name in ("novel-head", "novel-tail", "pretrain-head", "matched-auroc-mdt")),
     )

@@ -25,7 +25,7 @@ from driftline.benchmarks import base
 from driftline.benchmarks.answer import Answer, Evidence
 from driftline.benchmarks.refinement import answer as own_answer
 from driftline.benchmarks.refinement import scores as refinement_scores
-from driftline.benchmarks.refinement.queries import Queries, draw_queries, read_queries
+from driftline.benchmarks.refinement.queries import Queries, draw_queries, number_clusters, read_queries
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.metrics.refinement import evaluation_steps
@@ -197,7 +197,8 @@ class Refinement(base.Benchmark):
     def build_scenario(self, dataset: Dataset, options: Options, seed: Seed) -> base.Scenario:
         """Build the stream of this seed, drawn from pools that are the same for all seeds, or given."""
         root, number = Seed(options.split).child("refinement"), options.number(seed.value)
-        queries = (draw_queries if options.stream is None else read_queries)(dataset, options, number, root)
+        make = draw_queries if options.stream is None else read_queries
+        queries = make(number_clusters(dataset), options, number, root)
         if options.upstream_updates and not len(queries.train):
             raise UserError(
                 "no sample is left to train on: give a pretrained model (--set model.weights=FILE) and "

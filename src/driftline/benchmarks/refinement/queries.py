@@ -110,6 +110,20 @@ def _without_stream(dataset: Dataset, order: Order) -> Dataset:
     return replace(dataset, samples=dataset.samples[free], test=test, base=None, published_answers=None)
 
 
+def number_clusters(dataset: Dataset) -> Dataset:
+    """Return the dataset with numbered clusters, if the groups of its samples are names: upstream is the first.
+
+    Upstream is the cluster of that name, else that of the first sample; the others follow in order of appearance.
+    """
+    group = dataset.samples.group
+    if dataset.clusters is not None or group is None or group.dtype.kind not in "OU":
+        return dataset
+    names = sorted(dict.fromkeys(map(str, group)), key=lambda name: name != UPSTREAM)
+    numbers = {name: number for number, name in enumerate(names)}
+    numbered = np.array([numbers[str(name)] for name in group])
+    return replace(dataset, samples=replace(dataset.samples, group=numbered), clusters=tuple(names))
+
+
 def originals(dataset: Dataset) -> dict[object, int] | None:
     """Return the original of each sample by id; None if all samples are originals."""
     return None if dataset.base is None else dict(zip(dataset.samples.id.tolist(), dataset.base.tolist(), strict=True))
@@ -118,10 +132,11 @@ def originals(dataset: Dataset) -> dict[object, int] | None:
 def split_upstream(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples, Samples, dict[str, Samples], str]:
     """Return upstream samples to train on, the other ones, the clusters, and how the split was made."""
     group, names = dataset.samples.group, dataset.clusters
-    if names is None or group is None:
+    if names is None or group is None or len(names) < 2:
         raise UserError(
             f"dataset '{dataset.name}' has no clusters, and refinement needs upstream data and at least one cluster "
-            "that is not: use digit-clusters, image-clusters, intent-clusters, news-clusters, tiny-qa, qa or nli"
+            "that is not: name them with --set data.cluster=COLUMN of a table or Samples(group=...), or use "
+            "digit-clusters, image-clusters, intent-clusters, news-clusters, tiny-qa, qa or nli"
         )
     inside = np.flatnonzero(group == 0)
     train, description = np.zeros(len(inside), bool), "as marked in the data"

@@ -43,7 +43,7 @@ def answer(results: Evidence) -> Answer | None:
     if is_gain(gains[best]) and helping == len(gains):
         text = f"Every use of the past beats the final step alone; best is {name}."
     elif is_gain(gains[best]):
-        text = f"The past helps with {name}: it beats the final step alone."
+        text = f"The past helps: {name} beats the final step alone."
     elif gains[best].value > 0:
         text = "Not certain yet that the past helps at the final step."
     else:

@@ -164,28 +164,3 @@ def accuracy_grid(dataset: Dataset, options: Options, seed: Seed) -> AccuracyGri
     names = orders.corruption_names(options.corruptions or options.difficulty)
     corrupt = builtin_corruptions(options.frost)
     return AccuracyGrid(source[rows], names, options.calibration_levels, seed, corrupt, options.frost)
-
-
-def calibrate(
-    predict: Predict,
-    images: np.ndarray,
-    labels: np.ndarray,
-    names: Sequence[str],
-    *,
-    levels: int = N_LEVELS,
-    seed: Seed = Seed(0),
-    corrupt: Corrupt | None = None,
-    folder: Path | None = None,
-    on_progress: OnProgress = ignore_progress,
-) -> AccuracyMatrices:
-    """Return matrices for every ordered pair of `names`.
-
-    `predict`: images in bytes to class indices. `folder`: where finished rows are kept, which are not measured again.
-    `on_progress` is called with the number of parts done and of all parts.
-    """
-    grid = AccuracyGrid(Samples(images, labels), tuple(names), levels, seed, corrupt or builtin_corruptions())
-    measured = []
-    for done, part in enumerate(grid.parts, 1):
-        measured.append(grid.measure(part, predict, folder))
-        on_progress(done, len(grid.parts))
-    return grid.matrices(measured)

@@ -154,6 +154,7 @@ class TestTime(base.Benchmark):
         ("batch-accuracy", "mean"),
         ("last-tenth", "mean"),
     )
+    related_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("last-tenth", "mean"), ("stream-accuracy", "mean"))
     primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("stream-accuracy", "mean"),)
     options: ClassVar[type[base.Options]] = Options
     interval_over: ClassVar[str] = "blocks of consecutive batches"

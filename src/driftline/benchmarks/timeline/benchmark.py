@@ -143,6 +143,7 @@ class Timeline(base.Benchmark):
         ("fix-worst", "mean"),
     )
     primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("ood", "mean"), ("fix-ood", "mean"))
+    related_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("ood", "mean"), ("tas", "mean"))
     summary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
         *(("id", "mean"), ("tas", "mean"), ("sh", "mean"), ("fix-id", "mean")),
     )

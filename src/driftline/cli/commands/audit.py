@@ -58,7 +58,10 @@ def audit(
     schema: Schema = False,
     **given: object,
 ) -> None:
-    """Measure whether a model of your table ages, since when, and when to retrain it."""
+    """Measure whether a model of your table ages.
+
+    And since when, how much that costs, and when to retrain it.
+    """
     from driftline.auditing import gate
     from driftline.auditing.run import audit as run_audit
     from driftline.cli.progress import TaskProgress

@@ -51,9 +51,9 @@ def calibrate(
     data_dir: options.DataFolder = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Measure the accuracy of a model under every pair of corruptions, for streams of constant difficulty.
+    """Measure the accuracy of a model under pairs of corruptions.
 
-    The same command resumes an interrupted calibration.
+    Streams of constant difficulty are made from the file. The same command resumes an interrupted calibration.
     """
     from driftline.calibration.run import calibrate_model
     from driftline.cli.progress import Progress

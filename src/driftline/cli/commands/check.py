@@ -19,9 +19,9 @@ def check(
     ] = False,
     runs: RunsFolder = None,
 ) -> None:
-    """Verify the checksums of all runs and stages, and list the damaged ones.
+    """Verify the checksums of all runs and stages.
 
-    Exit code 1 if something is damaged and was not repaired.
+    The damaged ones are listed. Exit code 1 if something is damaged and was not repaired.
     """
     from driftline.store import check as checking
     from driftline.store.store import Store

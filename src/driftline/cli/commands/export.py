@@ -22,9 +22,9 @@ def export(
     ] = False,
     runs: RunsFolder = None,
 ) -> None:
-    """Export finished runs to other tools: scores over time, final scores, diagnostics, settings and cards.
+    """Export finished runs to other tools.
 
-    Exporting a run again does not duplicate it.
+    Scores over time, final scores, diagnostics, settings and cards. Exporting a run again does not duplicate it.
     """
     from driftline import exports
     from driftline.cli.select_runs import select_runs

@@ -38,9 +38,10 @@ def few_shot(
     seed: Annotated[int, typer.Option(help="Seed of the network, the classes and the episodes.", min=0)] = 0,
     data_dir: DataFolder = None,
 ) -> None:
-    """Train a network on some classes, then evaluate it in n-shot k-way episodes of the others.
+    """Evaluate a network in few-shot episodes of novel classes.
 
-    `--set pretraining.updates=0` evaluates a network without training, for example with weights from a file.
+    It is trained on other classes first. `--set pretraining.updates=0` evaluates a network without training, for
+    example with weights from a file.
     """
     from driftline.seeds import Seed
     from driftline.training import few_shot as few

@@ -37,13 +37,18 @@ Output = Annotated[
     ),
 ]
 Format = Annotated[
-    str | None, typer.Option("--as", help="svg, pdf, png, html or vega. [default: by the suffix of -o, else svg]")
+    str | None,
+    typer.Option(
+        "--as", callback=refuse_empty, help="svg, pdf, png, html or vega. [default: by the suffix of -o, else svg]"
+    ),
 ]
 Benchmark = Annotated[str | None, typer.Option(callback=refuse_empty, help="Only runs of this benchmark.")]
 Methods = Annotated[str | None, typer.Option(help="Only these methods: names or labels, separated by commas.")]
 Width = Annotated[str | None, typer.Option(help="Width in print: 3.3in, 8.4cm, 84mm or 240pt. [default: 3.5in or 7in]")]
 Height = Annotated[str | None, typer.Option(help="Height in print. [default: in proportion to the width]")]
-Title = Annotated[str, typer.Option(help="Title in place of the figure's own, and of its notes.")]
+Title = Annotated[
+    str | None, typer.Option(callback=refuse_empty, help="Title in place of the figure's own, and of its notes.")
+]
 Colors = Annotated[
     str | None, typer.Option(help="Colors of methods, such as '#0072B2,orange'. [default: the Okabe-Ito palette]")
 ]
@@ -71,7 +76,7 @@ def figure(
     methods: Methods = None,
     width: Width = None,
     height: Height = None,
-    title: Title = "",
+    title: Title = None,
     colors: Colors = None,
     fontsize: FontSize = None,
     runs: RunsFolder = None,
@@ -94,7 +99,7 @@ def figure(
         methods=split_names("--methods", methods),
         width=width,
         height=height,
-        title=title,
+        title=title or "",
         colors=split_names("--colors", colors),
         fontsize=fontsize,
         data_dir=data_dir,

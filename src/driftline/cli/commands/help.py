@@ -8,7 +8,7 @@ import typer
 
 from driftline import registry
 from driftline.cli.commands.figure import option_rows
-from driftline.cli.printing.names import KINDS
+from driftline.cli.commands.list import KINDS
 from driftline.cli.printing.settings import write_settings
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError, unknown_name
@@ -25,7 +25,10 @@ Words = Annotated[
 
 
 def help_(context: typer.Context, words: Words = None) -> None:
-    """Describe a benchmark, method, dataset, model or metric: every setting with type, default, meaning and paper."""
+    """Describe a benchmark, method, dataset, model or metric.
+
+    Every setting is listed with its type, default and meaning, and the paper is named.
+    """
     parent = context.parent
     assert parent is not None
     if not words:

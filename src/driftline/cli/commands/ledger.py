@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftline.cli.options import check_output
+from driftline.cli.options import DataFolder, check_output
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError
 
@@ -52,6 +52,23 @@ def ledger(
     write_bytes(output, write_page(papers(), found).encode())
     write_picture(papers(), found, output.with_name(PICTURE))
     echo(f"ledger: {output}")
+
+
+@app.command()
+def count(
+    name: Annotated[str | None, typer.Argument(help="The result. [default: all]")] = None,
+    results: Folder = Path("results"),
+    data_dir: DataFolder = None,
+) -> None:
+    """Add results that need no runs: samples, classes, parameters and multiply-accumulates that are counted."""
+    from driftline.ledger.counts import COUNTS, count
+    from driftline.ledger.results import add_scores, header_of_table
+
+    for chosen in [name] if name else COUNTS:
+        scores, note = count(chosen, data_dir)
+        header = header_of_table(f"driftline ledger count {chosen}", note, datetime.now().date().isoformat())
+        add_scores(results, chosen, scores, header)
+        echo(f"result: {results / chosen}")
 
 
 @app.command()

@@ -6,9 +6,13 @@ from typing import Annotated
 
 import typer
 
+from driftline import registry
 from driftline.cli.completion import complete_words
 from driftline.cli.options import RunsFolder
-from driftline.cli.printing.names import KINDS, names
+from driftline.cli.printing.terminal import echo
+from driftline.errors import unknown_name
+
+KINDS = {"penalties" if kind == "penalty" else f"{kind}s": kind for kind in registry.KINDS}
 
 
 def list_(
@@ -17,11 +21,25 @@ def list_(
     ],
     runs: RunsFolder = None,
 ) -> None:
-    """List registered methods, benchmarks, datasets, models or metrics, or the runs by time."""
+    """List methods, benchmarks, datasets, models or metrics, or runs.
+
+    Runs are listed by time, with status, score and command.
+    """
     if kind == "runs":
         from driftline.cli.printing.run_list import print_store_runs
         from driftline.store.store import Store
 
         print_store_runs(Store.open(runs))
     else:
-        names(kind)
+        print_names(kind)
+
+
+def print_names(kinds: str) -> None:
+    """Print all registered things of a kind, each with the first line of its description."""
+    if kinds not in KINDS:
+        raise unknown_name("list", kinds, [*KINDS, "runs"])
+    kind = KINDS[kinds]
+    known = registry.names(kind)
+    width = max(map(len, known), default=0)
+    for name in known:
+        echo(f"{name:<{width}}  {registry.summary(kind, name)}")

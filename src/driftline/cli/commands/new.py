@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import keyword
 import re
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -53,7 +54,10 @@ def new(
     kind: Annotated[str, typer.Argument(help="method")],
     name: Annotated[str, typer.Argument(help="Name such as half-way, for the class HalfWay in half_way.py.")],
 ) -> None:
-    """Write a method that runs, in a file of its own in the current folder."""
+    """Write a file with a new method to start from.
+
+    The method runs as it is; the file is in the current folder.
+    """
     if kind not in TEMPLATES:
         raise unknown_name("template", kind, TEMPLATES)
     words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)
@@ -62,8 +66,10 @@ def new(
     path, title = Path(f"{'_'.join(words).lower()}.py"), "".join(word[0].upper() + word[1:] for word in words)
     if path.exists():
         raise UserError(f"{path} exists already: choose another name")
-    if path.stem in sys.stdlib_module_names:
-        raise UserError(f"{path} would hide Python's own module {path.stem}: choose another name")
+    if keyword.iskeyword(path.stem) or keyword.iskeyword(title):
+        raise UserError(f"'{name}' is a word of Python's own: choose another name")
+    if importlib.util.find_spec(path.stem) is not None:
+        raise UserError(f"{path} would hide the module {path.stem}, which others import: choose another name")
     write_bytes(path, TEMPLATES[kind].format(title=title).encode())
     echo(f"{path} has the method {title}. Test it: python {path}. Run it, for example:")
     echo(f"driftline run timeline --data digits --model linear --methods ft,{path}:{title}")

@@ -39,9 +39,10 @@ def plan(
     data_dir: options.DataFolder = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
-    """Forecast the cost of a benchmark or recipe: stages, fits, multiply-accumulates, disk, and time by workers.
+    """Forecast the cost of a benchmark or recipe.
 
-    Finished stages in the store are not counted. Nothing is written there.
+    Stages, fits, multiply-accumulates, disk, and time by the number of workers. Finished stages in the store are
+    not counted. Nothing is written there.
     """
     from driftline.cli.printing.forecast import ForecastProgress, forecast_text
 

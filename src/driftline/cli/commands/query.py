@@ -16,7 +16,7 @@ def query(
     ],
     runs: RunsFolder = None,
 ) -> None:
-    """Query all runs with SQL and print the result as CSV."""
+    """Run an SQL query over all runs and print CSV."""
     from driftline.io.sanitize import frame_to_csv
     from driftline.store.store import Store
 

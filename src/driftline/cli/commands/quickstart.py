@@ -20,7 +20,10 @@ def quickstart(
         int, typer.Option(help="Number of parallel workers. Results are identical for any value.", min=1)
     ] = 2,
 ) -> None:
-    """Run all benchmarks and an audit in miniature on embedded data, then write the report."""
+    """Run all benchmarks and an audit in miniature.
+
+    The data are embedded. The report is written at the end.
+    """
     from driftline.cli.commands.run_quickstart import run_quickstart
 
     raise typer.Exit(run_quickstart(output, runs, jobs))

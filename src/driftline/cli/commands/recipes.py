@@ -26,10 +26,11 @@ def recipes(
     format: Annotated[str, typer.Option(help="text or json")] = "text",
     data_dir: DataFolder = None,
 ) -> None:
-    """List the recipes: the paper's table, what is run, which files it needs, where to get them, and what it costs.
+    """List the recipes for the papers' tables, or print one.
 
-    Costs are forecasts or estimates, with the machine and date they were made on. `driftline run recipe:NAME` runs
-    one. `driftline recipes NAME > mine.yaml` makes a copy to edit.
+    Each is listed with the paper's table, what is run, the files it needs, where to get them, and its cost. Costs
+    are forecasts or estimates, with the machine and date they were made on. `driftline run recipe:NAME` runs one.
+    `driftline recipes NAME > mine.yaml` makes a copy to edit.
     """
     from driftline.recipes import PREFIX, describe, names
 
@@ -49,7 +50,8 @@ def recipes(
 def _summary(recipe: Recipe) -> Iterator[str]:
     """Yield the lines of a recipe in the list."""
     yield f"{recipe.name}: {recipe.table}"
-    yield f"{recipe.benchmark} on {recipe.data}, methods: {len(recipe.methods)}, seeds: {recipe.seeds}"
+    model = f" with {recipe.model}" if recipe.model else ""
+    yield f"{recipe.benchmark} on {recipe.data}{model}, methods: {len(recipe.methods)}, seeds: {recipe.seeds}"
     for (present, source), needs in groupby(recipe.needs, key=lambda need: (need.present, need.source)):
         files = ", ".join(" or ".join(need.files) for need in needs)
         yield f"{'here' if present else 'missing'}: {files} ({source})"

@@ -13,8 +13,8 @@ from typer.core import TyperCommand
 from driftline import registry
 from driftline.cli import options
 from driftline.cli.completion import complete_names
+from driftline.cli.printing.progress_message import progress_message
 from driftline.cli.printing.settings import write_settings
-from driftline.cli.printing.slow_step import progress_message
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError, unknown_name
 from driftline.io import user_code
@@ -267,7 +267,8 @@ def _unknown_flag(flag: str, known: list[str], content: JsonObject) -> UserError
     name = flag.removeprefix("--").replace("-", "_")
     places = spec_.similar_settings(name, content)
     same = [place for place in places if place.endswith(f".{name}")]
-    if places and not difflib.get_close_matches(flag, flags, cutoff=0.9 if same else 0.8):
-        ways = "=... or --set ".join(same or places)
-        return UserError(f"{benchmark} has no flag '{flag}'. Did you mean --set {ways}=...?")
+    near = difflib.get_close_matches(flag, flags, n=1, cutoff=0.9 if same else 0.8)
+    if same or (places and not near):
+        ways = " or ".join([*near, *(f"--set {place}=..." for place in same or places)])
+        return UserError(f"{benchmark} has no flag '{flag}'. Did you mean {ways}?")
     return unknown_name("flag", flag, flags, f" (for {benchmark})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ def run(recipe: Settings, store: Store, data_dir: Path | None, config: ExecutorC
             echo(make_tables(store.record(keys), matrix=True).text("md"))
         else:
             echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in finished.cells))
-        echo(f"kept in {path}. Next: driftline report --runs {store.name}")
+        echo(f"kept in {path}. Next: driftline report --runs {shlex.quote(store.name)}")
     return 1 if failed else 0
 
 

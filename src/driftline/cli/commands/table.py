@@ -15,10 +15,16 @@ if TYPE_CHECKING:
     from driftline.report.tables.render import Tables
 
 Format = Annotated[
-    str | None, typer.Option(help="md, latex or csv. [default: drawn on a terminal, md in a file or a pipe]")
+    str | None,
+    typer.Option(
+        callback=refuse_empty, help="md, latex or csv. [default: drawn on a terminal, md in a file or a pipe]"
+    ),
 ]
 Paper = Annotated[
-    str | None, typer.Option(help="A paper's table, such as seq-to-final/table-9; see `driftline list paper-tables`.")
+    str | None,
+    typer.Option(
+        callback=refuse_empty, help="A paper's table, such as seq-to-final/table-9; see `driftline list paper-tables`."
+    ),
 ]
 Matrix = Annotated[bool, typer.Option("--matrix", help="Methods by benchmarks, of `driftline run matrix`.")]
 Compare = Annotated[
@@ -41,8 +47,13 @@ Columns = Annotated[
     str | None, typer.Option(help="Columns to show, in this order, such as ood:mean,gmac. [default: all]")
 ]
 Precision = Annotated[int | None, typer.Option(help="Number of decimals. [default: 1 for percentages, else 2]")]
-Caption = Annotated[str, typer.Option(help="Caption in place of the one from the protocol.")]
-Label = Annotated[str, typer.Option(help="Label in LaTeX, such as tab:results. [default: from the title]")]
+Caption = Annotated[
+    str | None, typer.Option(callback=refuse_empty, help="Caption in place of the one from the protocol.")
+]
+Label = Annotated[
+    str | None,
+    typer.Option(callback=refuse_empty, help="Label in LaTeX, such as tab:results. [default: from the title]"),
+]
 Transpose = Annotated[bool, typer.Option("--transpose", help="Methods as columns.")]
 NoNotes = Annotated[bool, typer.Option("--no-notes", help="Only the numbers and the caption.")]
 
@@ -60,14 +71,17 @@ def table(
     order: Order = None,
     columns: Columns = None,
     precision: Precision = None,
-    caption: Caption = "",
-    label: Label = "",
+    caption: Caption = None,
+    label: Label = None,
     transpose: Transpose = False,
     no_notes: NoNotes = False,
     runs: RunsFolder = None,
 ) -> None:
-    """Print results: methods by metrics, with mean and interval over seeds; or another table (`--paper`, `--matrix`,
-    `--compare`, `--ranks`)."""
+    """Print a table of results.
+
+    Methods by metrics, with mean and interval over seeds; or another table (`--paper`, `--matrix`, `--compare`,
+    `--ranks`).
+    """
     from driftline.record.views import SCORES
     from driftline.report.tables.make import make_tables
 
@@ -83,8 +97,8 @@ def table(
         order=order or "",
         columns=split_names("--columns", columns),
         precision=precision,
-        caption=caption,
-        label=label,
+        caption=caption or "",
+        label=label or "",
         transpose=transpose,
         notes=not no_notes,
     )

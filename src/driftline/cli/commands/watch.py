@@ -28,7 +28,10 @@ def watch(
     runs: Annotated[str | None, typer.Option("--runs", help="The same, as for other commands.")] = None,
     once: Annotated[bool, typer.Option("--once", help="Print the current state and exit.")] = False,
 ) -> None:
-    """Show progress and curves of a sweep that runs in another process, until it ends."""
+    """Show the progress of a sweep in another process.
+
+    Its curves are drawn until it ends.
+    """
     from driftline.cli.printing.console import SafeConsole
     from driftline.store.store import Store
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.status import Status
 
 from driftline.cli.printing.console import SafeConsole
-from driftline.cli.printing.slow_step import progress_message
+from driftline.cli.printing.progress_message import progress_message
 from driftline.cli.printing.terminal import echo
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from driftline import registry
-from driftline.cli.printing.run_command import run_command
 from driftline.cli.printing.terminal import echo
 from driftline.engine.executors.status import read_statuses
 from driftline.errors import DamagedFile
 from driftline.record.run import Record, Run
 from driftline.report.analysis.estimates import is_share
+from driftline.report.analysis.run_command import run_command
 from driftline.report.format import NONE, format_value
 from driftline.store.run_names import format_time
 from driftline.store.store import Store

@@ -19,7 +19,7 @@ from driftline.cli.printing.terminal import echo
 from driftline.errors import DamagedFile
 from driftline.io.checksums import read_checked
 from driftline.io.sanitize import escape_control
-from driftline.record.card import Card
+from driftline.record.card import Card, flatten
 from driftline.record.run import RUNTIME, Record, Run
 from driftline.report.tables.cache import MIN_RUNS, cached_results
 from driftline.store.run_names import matches, short_hash
@@ -87,7 +87,7 @@ def _comparable(card: Card) -> JsonObject:
     """Return a card as flat entries, with short hashes of user files and without those of the run's tables."""
     entries = {key: value for key, value in card.to_dict().items() if key not in ("key", "label", "files")}
     files = {name: short_hash(content) for name, content in card.user_files.items()}
-    return _flat({**entries, "user_files": files})
+    return flatten({**entries, "user_files": files})
 
 
 def print_summary(record: Record, store: Store, summary: RunSummary) -> None:
@@ -98,8 +98,8 @@ def print_summary(record: Record, store: Store, summary: RunSummary) -> None:
         draw(result_tables(record), console)
     elif len(record):
         console.print(cached_results(record, store), markup=False, soft_wrap=True)
-    next_step = f"kept in {store.name}. Next: driftline report --runs {store.name}"
-    console.print(f"{count_text(summary)}; {next_step}", markup=False, soft_wrap=True)
+    next_step = f"; kept in {store.name}. Next: driftline report --runs {shlex.quote(store.name)}"
+    console.print(count_text(summary) + (next_step if len(record) else ""), markup=False, soft_wrap=True)
 
 
 def count_text(summary: RunSummary) -> str:
@@ -152,11 +152,3 @@ def print_sharing(sharing: Sharing | None) -> None:
 def _summary_scores(run: Run) -> pd.Series:
     scores = run.table("scores")
     return scores[scores["stat"] != "each"].set_index(["metric", "stat"])["value"]
-
-
-def _flat(tree: object, prefix: str = "") -> JsonObject:
-    if isinstance(tree, dict) and tree:
-        return {
-            k: v for key, value in tree.items() for k, v in _flat(value, f"{prefix}.{key}" if prefix else key).items()
-        }
-    return {prefix: tree}

@@ -1,4 +1,4 @@
-"""The kinds of a table's columns: what a column holds, whatever type its file keeps it in.
+"""The kinds of a table's columns: what a column holds, whatever its type in the file.
 
 A number is a number as float, decimal, duration, time of day or text. A date is a date as timestamp, date, period or
 ISO text. Texts are judged by the earliest rows alone, so that nothing about the future decides how the past is read;

@@ -1,4 +1,4 @@
-"""Pictures in files, brought to one size."""
+"""Image files, resized to one size."""
 
 from __future__ import annotations
 

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from driftline.data.formats.time_column import parse_times
-from driftline.errors import UserError
+from driftline.errors import UserError, shorten
 
 UNITS = {"min": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}  # in minutes
+CENTURY = 100 * 366 * 24 * 60  # in minutes; far longer delays would overflow the clock, and be in the past
 
 
 def parse_label_times(
@@ -49,5 +50,7 @@ def delayed(when: np.ndarray, delay: str) -> np.ndarray:
         raise UserError(f"delay '{delay}': give a number of periods, or a time such as 12h, 60d or 8w")
     if when.dtype.kind != "M":
         raise UserError(f"delay '{delay}': the time column has numbers, not dates; give a number of periods")
-    known: np.ndarray = when + np.timedelta64(int(match[1]) * UNITS[match[2]], "m")
+    if (minutes := int(match[1]) * UNITS[match[2]]) > CENTURY:
+        raise UserError(f"delay '{shorten(delay)}' is longer than a century")
+    known: np.ndarray = when + np.timedelta64(minutes, "m")
     return known

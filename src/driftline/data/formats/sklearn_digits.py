@@ -1,4 +1,4 @@
-"""The handwritten digits that scikit-learn carries, from its file: to import the package takes a second or two."""
+"""scikit-learn's handwritten digits, read from its file, because importing the package takes a second or two."""
 
 from __future__ import annotations
 

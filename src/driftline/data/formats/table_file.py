@@ -61,6 +61,7 @@ def arrow_to_frame(content: pyarrow.Table) -> pd.DataFrame:
 
 def _parquet(file: Path) -> pyarrow.Table:
     """Read a Parquet file as an Arrow table whose texts are valid."""
+    pyarrow.array(pd.period_range("2000", periods=1))  # lets Arrow read periods as such, not as numbers
     with bounded_files.open_parquet(file) as source:
         content: pyarrow.Table = source.read()
     content.validate(full=True)

@@ -37,9 +37,7 @@ def file_names(name: str) -> dict[str, str]:
 def read_steps(path: Path, steps: Iterable[int], inputs: str, labels: str, classes: int) -> Iterator[Part]:
     """Yield those of the time steps that the file has; `inputs` and `labels` are the names in the pickle."""
     if path.suffix == ".pkl":
-        from driftline.data.formats import safe_pickle
-
-        content = safe_pickle.load_pickle(path, PICKLE)
+        content = read_pickle(path, PICKLE)
         for step in steps:
             if step in content:
                 yield _part(step, content[step][0], content[step][1], inputs, labels, classes)
@@ -53,6 +51,16 @@ def read_steps(path: Path, steps: Iterable[int], inputs: str, labels: str, class
                     for part in ("train", "test")
                 )
                 yield _part(step, train, test, name, "labels", classes)
+
+
+def read_pickle(path: Path, expected: str) -> dict[Any, Any]:
+    """Return the content of a pickle of Wild-Time, by time step."""
+    from driftline.data.formats import safe_pickle
+
+    content = safe_pickle.load_pickle(path, expected)
+    if not isinstance(content, dict):
+        raise ValueError(f"a {type(content).__name__}, not a dict of time steps")
+    return content
 
 
 def read_texts(path: Path, years: range, inputs: str, classes: int) -> tuple[Samples, np.ndarray]:

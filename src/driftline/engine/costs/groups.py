@@ -1,4 +1,4 @@
-"""Groups of stages that cost the same: they differ only in the seed and in numbers that change no amount of work."""
+"""Groups of stages that cost the same: they differ only in the seed and in settings without effect on the work."""
 
 from __future__ import annotations
 

@@ -69,7 +69,6 @@ class LoopProfiler:
         self._allowed = [seconds]  # for the loop that comes next, and for those around it
         self._began = device.clock()
         self._skipped = 0.0  # seconds of skipped iterations
-        self._one_off = 0.0
         self._meters: list[MacCounter] = []
 
     @property
@@ -89,9 +88,6 @@ class LoopProfiler:
 
     def add_counter(self, meter: MacCounter) -> None:
         self._meters.append(meter)
-
-    def exclude(self, seconds: float) -> None:
-        self._one_off += seconds
 
     def sample(self, items: Sequence[T], few: int) -> Iterator[T]:
         n, at, stride, turns, first = len(items), 0, 1, 0, 0.0
@@ -123,7 +119,8 @@ class LoopProfiler:
 
     def _now(self) -> _Usage:
         counts = tuple(tuple(getattr(meter, name) for name in COUNTS) for meter in self._meters)
-        return _Usage(self.seconds - self._one_off, counts)
+        counting = sum(meter.counting_seconds for meter in self._meters)
+        return _Usage(self.seconds - counting, counts)
 
     def _since(self, mark: _Usage) -> _Usage:
         now = self._now()

@@ -135,7 +135,8 @@ class PlannedMatrix:
         """Write the cells to the store, from which reports read them."""
         header = {"methods": [display_name(method) for method in self.matrix.methods], "seeds": list(self.matrix.seeds)}
         path = store.folder / FOLDER / f"{self.matrix.name}.json"
-        columns = [{"name": name, "reveals": reveal_level(name)} for name in self.matrix.benchmarks]
+        revealed = {name: registry.get("benchmark", name).reveals.name.lower() for name in self.matrix.benchmarks}
+        columns = [{"name": name, "reveals": level} for name, level in revealed.items()]
         write_checked(path, {**header, "benchmarks": columns, "cells": [asdict(cell) for cell in self.cells]})
         if store.remote is not None:
             store.remote.upload(f"{FOLDER}/{path.name}")
@@ -206,11 +207,6 @@ def with_column_settings(method: Choice, settings: Mapping[str, Settings], quick
         inner = with_column_settings(Choice(name=name, settings=merged.get("options") or {}), settings, quick)
         merged = {**merged, "options": inner.settings} if inner.settings else merged
     return Choice(name=method.name, settings=merged)
-
-
-def reveal_level(benchmark: str) -> str:
-    """Return what a benchmark reveals: inputs, errors or labels."""
-    return str(registry.get("benchmark", benchmark).reveals.name).lower()
 
 
 def plan_matrix(matrix: Matrix, datasets: DatasetCache) -> PlannedMatrix:

@@ -140,7 +140,7 @@ def _max_tasks(ray: Any, config: ExecutorConfig) -> int:
 
 @dataclass
 class RayExecutor:
-    """Computes stages as Ray tasks. It has no state of its own, so many threads share one."""
+    """Computes stages as Ray tasks. It has no state of its own, so all threads share one."""
 
     ray: Any
     task: Any

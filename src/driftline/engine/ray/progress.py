@@ -1,4 +1,4 @@
-"""Progress of Ray tasks: tasks report to an actor, which the driver polls; overdue tasks are cancelled."""
+"""Progress of Ray tasks: tasks report to an actor, which the driver polls; overdue tasks are canceled."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +16,10 @@ from driftline.data import Dataset
 from driftline.engine.build import build_learner, build_model, build_scenario, load_pretrained, stream_for
 from driftline.engine.stages import card
 from driftline.engine.stages.base import StageContext
-from driftline.engine.stages.budget import set_allowance, with_allowance
 from driftline.engine.stages.checkpoint import Checkpoint
-from driftline.engine.stages.features import features
+from driftline.engine.stages.compute_budget import set_allowance, with_allowance
 from driftline.engine.stages.fit import recall
 from driftline.engine.stages.metering import UncountedProbes, counts, metered, uncounted
-from driftline.engine.stages.sampling import sampled_steps, without_prefetching
 from driftline.engine.stages.scoring import write_scores
 from driftline.engine.stages.search_round import SearchResult, resolve_settings
 from driftline.learners.base import Learner
@@ -33,9 +32,12 @@ from driftline.spec.job import Job
 from driftline.streams.prefetch import Prefetched
 from driftline.training import profiling
 from driftline.training.model import as_model
-from driftline.types import OnProgress, Stream
+from driftline.types import Network, OnProgress, Stream
 
 FINAL = "final"
+FEW, MANY = 12, 1000
+"""Streams of up to FEW steps are profiled in full, because the plan of a method depends on their number; where samples
+come one by one, up to MANY, because the cost of training depends on how many labels came before."""
 
 if TYPE_CHECKING:
     from driftline.engine.stages.stream_run import StreamRun
@@ -165,3 +167,26 @@ class ActiveRun:
             truncated=as_model(learner.model).truncated(self.dataset.samples.x),
             weights=self.weights,
         )
+
+
+def without_prefetching(stream: Stream) -> Stream:
+    """Return the stream without prefetching while the stage is profiled: skipped steps must not be computed."""
+    return stream.stream if profiling.is_active() and isinstance(stream, Prefetched) else stream
+
+
+def sampled_steps(stream: Stream, start: int) -> Iterable[int] | None:
+    """Return the steps to run while the stage is profiled: a sample; None if it is not."""
+    if not profiling.is_active():
+        return None
+    return profiling.sample(range(start, len(stream)), MANY if stream[start].one_by_one else FEW)
+
+
+def features(model: Network, scenario: Scenario) -> Iterator[pa.Table]:
+    """Yield the features that the network computes for the scenario's embedding samples, one table per time."""
+    for time, samples in scenario.embedding_samples.items():
+        seen = as_model(model).features(samples.x)
+        if seen is None:
+            return
+        n = len(samples)
+        columns = {"time": pa.repeat(time, n), "id": pa.array(samples.id), "truth": pa.array(samples.y)}
+        yield pa.table({**columns, "features": pa.array(list(seen))})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driftline.loop import Probes
+from driftline.training import profiling
 from driftline.training.model import as_model
 from driftline.types import Network, Probe, Step
 
@@ -22,6 +23,7 @@ def metered(model: Network) -> MacCounter | None:
 
     meter = MacCounter()
     meter.attach(model)
+    profiling.add_counter(meter)
     return meter
 
 

@@ -43,7 +43,7 @@ from driftline.types import Answers, Inputs, JsonObject, Network, Samples, Targe
 
 @dataclass
 class OnlineLearner(Learner):
-    """A learner that stores every labelled sample and trains a network on all of them at intervals.
+    """A learner that stores every labeled sample and trains a network on all of them at intervals.
 
     The defaults are NED's for fine-tuning except `train_every`: its 5,000 are for streams of 90,000 samples.
     """
@@ -94,7 +94,7 @@ class OnlineLearner(Learner):
             self.learn_one(take_rows(x, slice(k, k + 1)), y[k : k + 1])
 
     def learn_one(self, x: Inputs, y: np.ndarray) -> None:
-        """Store one labelled sample; train if it is due."""
+        """Store one labeled sample; train if it is due."""
         self.labels.add(new_class=not self.known_classes[y[0]])
         if self.train_every == 0:
             return

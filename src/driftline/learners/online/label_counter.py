@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from driftline.io import serialization
-from driftline.types import State
+from driftline.io.serialization import Stateful
 
 TrainSchedule = Literal["every", "doubling", "new-classes"]
 NEVER = 1 << 62
 
 
-class LabelCounter:
+class LabelCounter(Stateful):
     """The number of labels so far, and the number until the next training.
 
     `schedule`: train every `train_every` labels; or after `train_every`, twice and four times as many; or after
@@ -48,11 +47,3 @@ class LabelCounter:
         if self.schedule == "doubling":
             return max(self.train_every, 2 * self.n_labels_at_training) - self.n_labels
         return self.n_labels_at_training + self.train_every - self.n_labels
-
-    def state(self) -> State:
-        """Return everything a checkpoint needs."""
-        return serialization.public_attributes(self)
-
-    def restore(self, saved: State) -> None:
-        """Restore a checkpoint."""
-        serialization.restore_attributes(self, saved)

@@ -11,7 +11,7 @@ Liu et al., "Large-Scale Long-Tailed Recognition in an Open World", CVPR 2019, a
     logit_i = scale * |m|^2 / (1 + |m|^2) * cos(m, w_i)
 
 The first stage, features by themselves, is the pretraining of the network. The memory is written at the start of
-each training: the mean features of all labelled samples, by the present network. Until the first training the
+each training: the mean features of all labeled samples, by the present network. Until the first training the
 pretrained network answers. Classes without a centroid are neither recalled nor near.
 
 What departs: features are the vectors that a network hands to its last layer, not maps, so there is nothing for the

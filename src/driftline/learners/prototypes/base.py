@@ -147,7 +147,7 @@ class PrototypeLearner(Learner):
             self.learn_one(features[k : k + 1], y[k : k + 1])
 
     def learn_one(self, x: np.ndarray, y: np.ndarray) -> None:
-        """Update a class by the features of one labelled sample, and store them; train if it is due."""
+        """Update a class by the features of one labeled sample, and store them; train if it is due."""
         self.update_class(x, int(y[0]))
         self.labels.add(new_class=not self.known_classes[y[0]])
         if self.train_every == 0:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from driftline.io import serialization
+from driftline.io.serialization import Stateful
 from driftline.learners.buffers import Buffer, UniqueBuffer
 from driftline.learners.replay.base import RefinementLearner
 from driftline.seeds import Seed
-from driftline.types import Inputs, Samples, State, Targets, concat_rows
+from driftline.types import Inputs, Samples, Targets, concat_rows
 
 Pair = tuple[Inputs, Targets]
 ReplayMode = Literal["mixed", "two-stage"]
 
 
-class ReplayMemory:
+class ReplayMemory(Stateful):
     """Upstream samples and errors, and how many of each to replay."""
 
     transient = frozenset({"_upstream"})
@@ -41,14 +41,6 @@ class ReplayMemory:
             replayed = []
         learner.train_epochs(*_joined([new, *replayed]), seed)
         self.errors.add(*new)
-
-    def state(self) -> State:
-        """Return everything a checkpoint needs."""
-        return serialization.public_attributes(self)
-
-    def restore(self, saved: State) -> None:
-        """Restore a checkpoint."""
-        serialization.restore_attributes(self, saved)
 
 
 def _joined(pairs: list[Pair]) -> Pair:

@@ -21,8 +21,6 @@ from driftline.registry import register
 from driftline.tasks import Task
 from driftline.types import Inputs, Network, Samples, State, Targets, take_rows
 
-DETECTORS = ("adwin", "page-hinkley", "kswin", "ddm")
-
 
 def new_detector(name: str, seed: int = 0) -> Any:
     """Return a new river detector."""
@@ -36,7 +34,7 @@ def new_detector(name: str, seed: int = 0) -> Any:
 class RetrainOnDrift(SupervisedLearner):
     """Retraining when a drift detector fires; the new model gets a new detector.
 
-    The detector gets the error of each newly labelled sample in order, or of `max_errors_fed` of them evenly spread.
+    The detector gets the error of each newly labeled sample in order, or of `max_errors_fed` of them evenly spread.
     """
 
     detector: Literal["adwin", "page-hinkley", "kswin", "ddm"] = "adwin"  # name of the drift detector of river

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftline.io import serialization
+from driftline.io.serialization import Stateful
 from driftline.learners.supervised.base import SupervisedLearner
 from driftline.seeds import Seed
-from driftline.types import Inputs, State, Targets, concat_rows, take_rows
+from driftline.types import Inputs, Targets, concat_rows, take_rows
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PolicyLog:
     online_ttr: tuple[float, ...] = ()
 
 
-class Retrainer:
+class Retrainer(Stateful):
     """Keeps the latest labels, trains a policy's model from scratch on them, and counts what that takes.
 
     `window`: number of latest label deliveries to train on; None: all. `max_samples`: maximum number of training
@@ -77,11 +77,3 @@ class Retrainer:
         learner.train_from_scratch(x, y)
         self._seconds += time.perf_counter() - began
         self.n_train_rows += len(y)
-
-    def state(self) -> State:
-        """Return everything a checkpoint needs."""
-        return serialization.public_attributes(self)
-
-    def restore(self, saved: State) -> None:
-        """Restore a checkpoint."""
-        serialization.restore_attributes(self, saved)

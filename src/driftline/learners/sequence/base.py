@@ -1,6 +1,6 @@
 """Base class for methods that train in phases and choose each phase's hyper-parameters on validation data.
 
-Such a method returns in advance the fits that it needs for a number of steps. It keeps the labelled samples of
+Such a method returns in advance the fits that it needs for a number of steps. It keeps the labeled samples of
 each step, and computes the fits when it must answer: at the end if the protocol evaluates only then, and otherwise
 after each step, as if that were the last. An engine may compute the fits ahead; the result is the same.
 """
@@ -15,7 +15,7 @@ from typing import ClassVar
 from driftline.errors import RequirementError
 from driftline.learners.base import Learner, Outcome, Recall
 from driftline.learners.fit_plan import FitSpec, SearchPhase, SearchSpace, Winner, rank_scores, required_fits
-from driftline.learners.sequence.budget import limit_to_budget
+from driftline.learners.sequence.search_budget import limit_to_budget
 from driftline.reveal import RevealedLabels
 from driftline.tasks import Task
 from driftline.types import Inputs, JsonObject, Network, Samples, State, Targets, TrainingRound

@@ -1,4 +1,4 @@
-"""How a network of several steps comes from the one before it."""
+"""Growth of a network: layers for the next steps of a sequence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def expand(network: nn.Module, growth: Expansion, seed: Seed) -> JointNetwork:
             JointNetwork(network, layer_kinds(network, growth), rank=growth.rank, init=growth.start),
         )
         if (counter := torch_model(plain).mac_counter) is not None:
-            counter.watch(network)
+            counter.attach(network)
     if not isinstance(network, JointNetwork):
         raise UserError("side modules and joint models need a network of named blocks: conv-1 to res-4")
     while network.steps < growth.steps:

@@ -1,4 +1,4 @@
-"""Which layers are tuned, and in which order: a small language.
+"""Layer rules: a notation for which layers are tuned, and in which order.
 
 all               every layer at once
 conv1,fc          these layers

@@ -11,7 +11,7 @@ penalty in the first training round: nothing is known of the data an upstream mo
 
 Departs from Schwarz et al. and Wild-Time in that `fisher_decay` does not also multiply the penalty; a factor of
 `penalty_weight` says the same, and at the default decay of 1 there is no difference. Departs from Wild-Time's code,
-which estimates F_new from 32 examples (one mini-batch) labelled with the model's own best guess, in that all samples
+which estimates F_new from 32 examples (one mini-batch) labeled with the model's own best guess, in that all samples
 and their true labels are used; `fisher_examples=32` with `fisher_labels="predicted"` is that estimate. Strength and
 decay are Wild-Time's for Yearbook.
 """

@@ -122,9 +122,10 @@ def adapt_statistics(model: nn.Module, task: Task, method: str) -> int:
     if not isinstance(task, Classification):
         raise RequirementError("a classification task", f"{method} needs a classification task")
     if not norm_layers(model):
-        raise UserError(
+        raise RequirementError(
+            "normalization layers",
             f"{method} adapts batch, layer or group normalization, and this network has none: use one that has, such "
-            "as conv-1, resnet20 or resnet50"
+            "as conv-1, resnet20 or resnet50",
         )
     model.eval().requires_grad_(False)
     work_around_group_norm_bug(model)

@@ -7,7 +7,7 @@ Goyal et al., "Test-Time Adaptation via Conjugate Pseudo-labels", NeurIPS 2022. 
 
 The solution is y_c proportional to p_c / (1 + eps p_c), normalized to sum 1, which takes no matrix; gradients flow
 through it. For a network trained with plain cross-entropy the conjugate loss is the entropy (see tent); the RDumb study
-applies this one to such a network all the same, and it collapses at once. Departs from the authors' code, which reports
+still applies this one to such a network, and it collapses at once. Departs from the authors' code, which reports
 answers from after the update.
 """
 

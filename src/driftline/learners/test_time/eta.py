@@ -20,12 +20,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from driftline.io import serialization
+from driftline.io.serialization import Stateful
 from driftline.learners.settings import Positive
 from driftline.learners.test_time.base import NormAdapter, entropy
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.types import Network, Samples, State
+from driftline.types import Network, Samples
 
 EMA_DECAY = 0.9  # of the moving average of probabilities
 
@@ -48,7 +48,7 @@ class ETA(NormAdapter):
         return self.selection.loss(outputs)
 
 
-class SampleSelection:
+class SampleSelection(Stateful):
     """Selects reliable, non-redundant samples, and keeps the moving average of their probabilities."""
 
     def __init__(self, classes: int, entropy_fraction: float, similarity_margin: float | None) -> None:
@@ -69,14 +69,6 @@ class SampleSelection:
         self.mean = mean if self.mean is None else EMA_DECAY * self.mean + (1 - EMA_DECAY) * mean
         entropies = entropies[selected]
         return (torch.exp(self.max_entropy - entropies.detach()) * entropies).mean()
-
-    def state(self) -> State:
-        """Return everything a checkpoint needs."""
-        return serialization.public_attributes(self)
-
-    def restore(self, saved: State) -> None:
-        """Restore a checkpoint."""
-        serialization.restore_attributes(self, saved)
 
 
 def default_for_classes(classes: int, ten: float, hundred: float, thousand: float) -> float:

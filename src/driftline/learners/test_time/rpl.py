@@ -1,6 +1,6 @@
 """RPL: robust pseudo-labels with the generalized cross-entropy.
 
-Rusak et al., "If your data distribution shifts, use self-learning", TMLR 2022. Loss: the generalised cross-entropy
+Rusak et al., "If your data distribution shifts, use self-learning", TMLR 2022. Loss: the generalized cross-entropy
 (1 - p_y^q) / q of each sample's likeliest class y, of the same forward pass; it lies between cross-entropy (q to 0)
 and 1 - p_y (q = 1). As in the RDumb study there is no teacher, and momentum, which the paper does without.
 """

@@ -1,4 +1,4 @@
-"""A published model whose answers alone are known.
+"""A published model of which only the answers are known.
 
 Some files hold a published model's answer to every sample (`Dataset.published_answers`). That is enough to score it
 without refinement.

@@ -1,4 +1,4 @@
-"""Networks that read a text and write another: BART and T5 through Hugging Face, and a small BART from scratch.
+"""Text-to-text networks: BART and T5 through Hugging Face, and a small BART from scratch.
 
 Lewis et al., "BART: Denoising Sequence-to-Sequence Pre-training", ACL 2020; Raffel et al., "Exploring the Limits of
 Transfer Learning with a Unified Text-to-Text Transformer", JMLR 2020. Weights are read from safetensors alone: a

@@ -1,4 +1,4 @@
-"""Words of texts, and a linear model on how often they occur.
+"""A linear model on the TF-IDF of words.
 
 The model's inputs are a list of strings. It learns its vocabulary and its weights from the training texts alone,
 each time it is fitted, so that nothing about a later period leaks into it.

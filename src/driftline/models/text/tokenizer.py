@@ -1,4 +1,4 @@
-"""Tokens of texts: a vocabulary that came with a model, or one learned from the first texts that are trained on."""
+"""Tokenizers: with a model's own vocabulary, or one learned from the first training texts."""
 
 from __future__ import annotations
 

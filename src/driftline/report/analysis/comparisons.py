@@ -18,6 +18,7 @@ from driftline.metrics.block_bootstrap import resample_blocks
 from driftline.metrics.confidence import percentile_interval
 from driftline.metrics.significance import Difference, holm, paired_t_test, sign_flip
 from driftline.report.analysis.aggregate import clip_interval, paired_differences
+from driftline.report.analysis.estimates import difference_bounds
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.result_table import Column, scores_by_seed
 from driftline.seeds import Seed
@@ -74,8 +75,7 @@ def _difference(
 
 def _clip(found: Difference, column: Column) -> Difference:
     """Clip the interval to possible values: shares differ by at most 1."""
-    limit = 1.0 if column.share else math.inf
-    low, high = clip_interval(found.low, found.high, -limit, limit)
+    low, high = clip_interval(found.low, found.high, *difference_bounds(column.metric))
     return found._replace(low=low, high=high)
 
 

@@ -13,7 +13,6 @@ from driftline import registry
 from driftline.report.analysis.aggregate import mean_over_seeds, to_common_end
 from driftline.report.analysis.estimates import bounds, is_share
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.result_table import Column, ResultTable
 from driftline.types import JsonObject
 
 DIGITS = 4  # decimals in charts and tooltips
@@ -69,15 +68,6 @@ def headline_curves(group: Group, headline: tuple[tuple[str, str], ...]) -> dict
     """Return the curves of the headline metrics that are shares and have a value per time."""
     curves = {metric: curve(group, metric) for metric, _ in headline if is_share(metric)}
     return {metric: series for metric, series in curves.items() if series.rows}
-
-
-def final_values(table: ResultTable, column: Column) -> Series:
-    """Return a metric with one value per run, for all methods, in increasing order."""
-    rows = [
-        [method, *(json_value(getattr(score, name)) for name in ESTIMATE_COLUMNS)]
-        for method, score in sorted(table.scores(column).items(), key=lambda pair: pair[1].value)
-    ]
-    return Series(["method", *ESTIMATE_COLUMNS], rows)
 
 
 def validation_choices(group: Group) -> list[tuple[str, int, int, JsonObject]]:

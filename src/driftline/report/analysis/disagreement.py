@@ -10,9 +10,9 @@ import numpy as np
 
 from driftline.errors import UserError, unknown_name
 from driftline.metrics import refinement
-from driftline.report.analysis.aggregate import ANY, DIFFERENCE, SHARE
+from driftline.report.analysis.aggregate import SHARE
 from driftline.report.analysis.curves import time_names
-from driftline.report.analysis.estimates import estimate_from_seeds, is_share
+from driftline.report.analysis.estimates import difference_bounds, estimate_from_seeds
 from driftline.report.analysis.groups import Group
 from driftline.types import JsonObject
 
@@ -51,7 +51,7 @@ def disagreement(group: Group, ranges: Sequence[StepRange], metric: str | None =
     The value is the share of different answers; with a metric, the first method minus the other.
     """
     by_seed = _metric_differences(group, ranges, metric) if metric else _different_answers(group, ranges)
-    within = (DIFFERENCE if is_share(metric) else ANY) if metric else SHARE
+    within = difference_bounds(metric) if metric else SHARE
     for steps in ranges:
         for a, b in permutations(group.methods, 2):
             known = {seed: pairs[steps][a, b] for seed, pairs in by_seed.items() if (a, b) in pairs[steps]}

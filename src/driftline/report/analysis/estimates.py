@@ -53,6 +53,16 @@ def bounds(metric: str) -> tuple[float, float]:
     return known or (SHARE if is_share(metric) else (0.0, math.inf))
 
 
+def difference_bounds(metric: str) -> tuple[float, float]:
+    """Return the smallest and the largest possible difference of two values of a metric.
+
+    >>> difference_bounds("tas"), difference_bounds("sh")
+    ((-1.0, 1.0), (-inf, inf))
+    """
+    low, high = bounds(metric)
+    return low - high, high - low
+
+
 def estimates(group: Group, metric: str = FINAL, stat: str = "mean") -> dict[str, Estimate]:
     """Return the estimates of a score, by method; methods without it are left out."""
     scores = group.summary[(group.summary["metric"] == metric) & (group.summary["stat"] == stat)]

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from driftline.errors import UserError
-from driftline.report.analysis.aggregate import DIFFERENCE
-from driftline.report.analysis.estimates import Estimate, estimate_from_seeds, estimates
+from driftline.report.analysis.estimates import Estimate, difference_bounds, estimate_from_seeds, estimates
 from driftline.report.analysis.groups import Group
 
 
@@ -27,8 +26,9 @@ def gains(group: Group, baseline: str | None = None, metric: str = "oec", stat: 
         return {}
     base = scores[matches[0]]
     differences = {m: _differences(score.by_seed, base.by_seed) for m, score in scores.items() if m not in matches}
+    within = difference_bounds(metric)
     return {
-        method: replace(estimate_from_seeds(by_seed, DIFFERENCE), n=min(scores[method].n, base.n), unit=base.unit)
+        method: replace(estimate_from_seeds(by_seed, within), n=min(scores[method].n, base.n), unit=base.unit)
         for method, by_seed in differences.items()
         if by_seed
     }

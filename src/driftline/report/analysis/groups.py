@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 
 import pandas as pd
@@ -14,9 +15,10 @@ from driftline.io.user_objects import version
 from driftline.record.card import Card
 from driftline.record.run import Record, Run
 from driftline.report.analysis.highlights import BY_ORACLE
-from driftline.report.analysis.versions import superseded
 from driftline.revisions import changed
 from driftline.spec.keys import stable_hash
+from driftline.store.last_used import last_used
+from driftline.store.run_names import format_time, short_hash
 from driftline.types import JsonObject, Settings
 
 HEAD = ("benchmark", "data", "model")
@@ -151,8 +153,27 @@ def newest(record: Record) -> list[Group]:
 
 
 def older_versions(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """Return by run key the user files that a comparable run used in a newer version, with the version used."""
-    return superseded(runs, lambda card: _hashable(_comparison_key(card)))
+    """Return by run key the user files that a comparable run used in a newer version: short hash and date of each.
+
+    The age of a version is that of its last use, by a new or a reused run.
+    """
+    runs = [run for run in runs if run.common.user_files]
+    latest: dict[tuple[Hashable, str], dict[str, datetime]] = defaultdict(dict)
+    for run in runs:
+        for name, content in run.common.user_files.items():
+            versions = latest[_hashable(_comparison_key(run.common)), name]
+            used = last_used(run, name)
+            versions[content] = max(used, versions.get(content, used))
+    replaced = {}
+    for run in runs:
+        older = {}
+        for name, content in run.common.user_files.items():
+            versions = latest[_hashable(_comparison_key(run.common)), name]
+            if content != max(versions, key=lambda version: (versions[version], version)):
+                older[name] = f"{short_hash(content)} ({format_time(versions[content])})"
+        if older:
+            replaced[run.key] = older
+    return replaced
 
 
 def _comparison_key(card: Card, older: Mapping[str, str] | None = None) -> JsonObject:

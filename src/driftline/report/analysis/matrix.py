@@ -63,6 +63,8 @@ class MatrixColumn:
     setting: str = ""
     baseline: str = ""
     """The method that gains are relative to."""
+    group: Group | None = None
+    """Its runs."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def _column(column: MatrixColumn, table: ResultTable) -> MatrixColumn:
     baseline = table.group.baseline or ""
     setting = f"{run.data.display_name}, {run.model.display_name}"
     metric = primary_column(table) or next(iter(table.columns), None)
-    return replace(column, metric=metric, setting=setting, baseline=baseline)
+    return replace(column, metric=metric, setting=setting, baseline=baseline, group=table.group)
 
 
 def _cells(

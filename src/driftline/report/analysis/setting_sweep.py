@@ -34,12 +34,12 @@ def varying_settings(group: Group) -> list[str]:
     return [name for name, values in seen.items() if len(values) > 1]
 
 
-def sweep_points(group: Group, setting: str, metric: str = STREAM) -> Iterator[SweepPoint]:
+def sweep_points(group: Group, setting: str) -> Iterator[SweepPoint]:
     """Yield the scores of a method by one of its settings, in increasing order of its value."""
     name, dot, key = setting.partition(".")
     if not dot:
         raise UserError(f"a setting is named with its method, as rdumb.reset_every, not '{setting}'")
-    scores = estimates(group, metric)
+    scores = estimates(group, STREAM)
     points = {}
     for run in group.runs:
         method, label = run.common.run.method, group.labels[run.key]

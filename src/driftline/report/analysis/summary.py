@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driftline import registry
-from driftline.benchmarks.answer import Answer
+from driftline.benchmarks.answer import AlongStream, Answer
 from driftline.report.analysis.curves import time_names
 from driftline.report.analysis.estimates import Estimate, estimates
+from driftline.report.analysis.events import marks_note
 from driftline.report.analysis.gains import gains
 from driftline.report.analysis.result_table import ResultTable, Score
 from driftline.report.analysis.trivial_baseline import not_above
@@ -86,4 +87,6 @@ def front_answer(table: ResultTable) -> Answer | None:
     """Return the benchmark's answer for the front page of a report."""
     benchmark = registry.get("benchmark", table.group.benchmark)
     found: Answer | None = benchmark.answer(Results(table))
+    if found and isinstance(found.chart, AlongStream):
+        return replace(found, source=f"{found.source}{marks_note(table.group, [found.method])}")
     return found

@@ -9,10 +9,11 @@ from pathlib import Path
 import pandas as pd
 
 from driftline.record.run import Record
+from driftline.report.analysis.curves import time_names
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import Chart, inline_data
 from driftline.report.figures.base import Figure, Row, figure
-from driftline.report.figures.heat_map import accuracy_map, heat_map_rows, heat_maps, times_by_panel
+from driftline.report.figures.heat_map import accuracy_map, heat_map_rows, heat_maps
 
 
 @figure("accuracy")
@@ -25,7 +26,7 @@ class Accuracy(Figure):
 
     def table(self, record: Record, data_dir: Path | None = None) -> pd.DataFrame:
         frame = super().table(record, data_dir)
-        frame.attrs["times"] = times_by_panel(self.groups(record))
+        frame.attrs["times"] = {group.title: time_names(group) for group in self.groups(record)}
         return frame
 
     def rows(self, group: Group) -> Iterable[Row]:

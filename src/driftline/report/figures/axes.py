@@ -160,11 +160,11 @@ def curves_over_images(
     return chart.properties(description=f"{name} over images seen, by method")
 
 
-def share_range(series: Series, margin: float = 0.02) -> tuple[float, float]:
+def share_range(series: Series) -> tuple[float, float]:
     """Return the part of 0 to 1 that values and intervals cover; beyond 1 if a ratio is."""
     values = [value for column in ("value", "low", "high") for value in series.values(column)]
     highest = max(values)
-    return max(0.0, min(values) - margin), min(max(1.0, highest), highest + margin)
+    return max(0.0, min(values) - 0.02), min(max(1.0, highest), highest + 0.02)
 
 
 def value_range(rows: pd.DataFrame) -> tuple[float, float]:
@@ -187,14 +187,13 @@ def time_axis(times: Sequence[str], title: str) -> alt.Axis:
     return alt.Axis(title=title, values=list(times[::every]), labelAngle=angle, labelLimit=90, ticks=False, grid=False)
 
 
-def estimate_tooltips(name: str, *places: tuple[str, str], share: bool = True) -> list[alt.Tooltip]:
+def estimate_tooltips(name: str, *places: tuple[str, str]) -> list[alt.Tooltip]:
     """Return the tooltip of an estimate: its place, value, interval, n and seeds."""
-    form = ".1%" if share else ".3~f"
     return [
         *(alt.Tooltip(f"{field}:N", title=title) for field, title in places),
-        alt.Tooltip("value:Q", title=name, format=form),
-        alt.Tooltip("low:Q", title="95% interval from", format=form),
-        alt.Tooltip("high:Q", title="to", format=form),
+        alt.Tooltip("value:Q", title=name, format=".1%"),
+        alt.Tooltip("low:Q", title="95% interval from", format=".1%"),
+        alt.Tooltip("high:Q", title="to", format=".1%"),
         alt.Tooltip("interval:N", title="interval over"),
         alt.Tooltip("n:Q", title="test answers per seed", format=","),
         alt.Tooltip("seeds:Q", title="seeds"),

@@ -18,7 +18,7 @@ import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from driftline import registry
-from driftline.errors import UserError
+from driftline.errors import UserError, unknown_name
 from driftline.record.run import Record
 from driftline.report.analysis.displays import displays
 from driftline.report.analysis.groups import Group, groups
@@ -39,6 +39,8 @@ class Figure:
     """Benchmarks that the figure is about; empty for all."""
     averages_repeats: ClassVar[bool] = False
     """Whether runs that differ only in the option that their benchmark averages over are combined."""
+    needs: ClassVar[str] = ""
+    """What it needs beyond the record, such as networks; a report then only names its command."""
 
     @property
     def missing(self) -> str:
@@ -106,7 +108,10 @@ def create(name: str, settings: Settings) -> Figure:
         if value is None:
             continue
         if key not in known:
-            raise UserError(f"figure '{name}' has no option --{key}")
+            others = ", ".join(f"--{other}" for other in known) or "none"
+            raise UserError(f"figure '{name}' has no option --{key}. Its own options: {others}")
+        if key == "metric" and value not in (metrics := registry.names("metric")):
+            raise unknown_name("metric", str(value), metrics)
         try:
             values[known[key].name] = TypeAdapter(types[known[key].name]).validate_python(value)
         except ValidationError as error:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import altair as alt
 import numpy as np
@@ -35,6 +35,8 @@ class Examples(Figure):
     a data URI.
     """
 
+    needs: ClassVar[str] = "the data"
+
     def table(self, record: Record, data_dir: Path | None = None) -> pd.DataFrame:
         rows: list[Row] = []
         errors = []
@@ -51,7 +53,8 @@ class Examples(Figure):
     def chart(self, frame: pd.DataFrame) -> Chart:
         x = alt.X("column:O", axis=None)
         axis = alt.Axis(title=None, domain=False, ticks=False, labelLimit=260)
-        y = alt.Y("time:N", sort=names(frame, "time"), axis=axis)
+        in_order = names(frame.sort_values("step", kind="stable"), "time")  # panels share names of steps
+        y = alt.Y("time:N", sort=in_order, axis=axis)
         down, across = (int(frame.groupby("panel")[name].nunique().max()) for name in ("time", "column"))
         base = alt.Chart(width=(PICTURE + 8) * across, height=(PICTURE + 22) * down).encode(x=x, y=y)
         pictures = base.mark_image(width=PICTURE, height=PICTURE, yOffset=-6, aria=False).encode(url="picture:N")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import altair as alt
 import pandas as pd
 
-from driftline.report.analysis.curves import cells_by_method, time_names
+from driftline.report.analysis.curves import cells_by_method
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import COLUMNS, SIZE, Chart, Data, estimate_tooltips, time_axis
 from driftline.report.figures.base import Row
@@ -52,11 +52,6 @@ def heat_map_rows(group: Group, metric: str) -> Iterable[Row]:
     """Return a metric of (t, tau) for all methods of a group, means over seeds."""
     for method, cells in cells_by_method(group, metric).items():
         yield from ({"method": method, **row} for row in cells.records())
-
-
-def times_by_panel(groups: Iterable[Group]) -> dict[str, list[str]]:
-    """Return the names of the times of each group."""
-    return {group.title: time_names(group) for group in groups}
 
 
 def heat_maps(frame: pd.DataFrame, draw: Callable[[pd.DataFrame, list[str], tuple[float, float]], alt.Chart]) -> Chart:

@@ -1,4 +1,4 @@
-"""Figure `model-map`: models of all steps, as far apart as they disagree."""
+"""Figure `model-map`: a map of the models of all steps; distance is disagreement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @figure("model-map", benchmarks=("seq-to-final",))
 @dataclass(frozen=True)
 class ModelMap(NetworkFigure):
-    """Map of the models of every step, as far apart as they disagree on the final test set.
+    """Map of the models of every step; distance is disagreement on the final test set.
 
     One map per panel and seed, as seeds have different test sets. `explained` and `stress` measure how well two
     dimensions represent the distances.

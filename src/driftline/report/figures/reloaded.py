@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import altair as alt
 import pandas as pd
@@ -31,6 +31,7 @@ class LeftOut(Exception):
 class NetworkFigure(Figure):
     """A figure whose rows come from the networks of each run."""
 
+    needs: ClassVar[str] = "the networks of the runs"
     cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Values that several runs share."""
 

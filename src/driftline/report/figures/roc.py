@@ -18,7 +18,7 @@ from driftline.report.figures.base import Figure, Row, figure
 from driftline.report.figures.palette import NEUTRAL
 
 CLOCK = "clock (-t)"
-FALSE_POSITIVES = np.linspace(0, 1, 201)  # where curves of several seeds are averaged
+FALSE_POSITIVES = np.linspace(0, 1, 101)  # where curves of several seeds are averaged
 
 
 @figure("roc", benchmarks=("open-world",))
@@ -43,7 +43,7 @@ class Roc(Figure):
 
         def panel(rows: pd.DataFrame) -> Chart:
             charts = [_roc(part).properties(title=str(score)) for score, part in rows.groupby("score", sort=False)]
-            return alt.hconcat(*charts).resolve_scale(color="independent")
+            return alt.hconcat(*charts).resolve_scale(color="independent", strokeDash="independent")
 
         return one_below_another(frame.assign(method=labels), panel)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import altair as alt
 import pandas as pd
@@ -24,6 +25,7 @@ ENDS = (("_from", -1), ("_to", 1))
 class SeverityGrid(Figure):
     """Accuracies of a calibration for a pair of corruptions, and the paths that keep to target accuracies."""
 
+    needs: ClassVar[str] = "a calibration"
     calibration: Path | None = option(None, "File written by `driftline calibrate`. [required]")
     target: str = option("40,20,0", "Target accuracies in percent.")
     pair: str | None = option(None, "Two corruptions, separated by a comma. [default: the first pair]")

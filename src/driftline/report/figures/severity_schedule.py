@@ -85,6 +85,8 @@ def _severities(run: Run, points: int) -> Iterator[Row]:
 def _frozen_accuracy(runs: list[Run], points: int) -> Iterator[Row]:
     for run in runs:
         options, answers = run.card.run.options, run.table("answers")
+        if answers.empty or "group" not in answers:
+            continue
         images_per_point, whole = (
             options["images_per_point"],
             options["images"] // options["images_per_point"],

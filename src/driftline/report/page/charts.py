@@ -14,8 +14,6 @@ from driftline.report.figures.axes import (
     HEIGHT,
     WIDTH,
     curves_over_images,
-    estimate_tooltips,
-    method_scale,
     time_axis,
 )
 from driftline.report.figures.composition import stacked_bars
@@ -56,27 +54,6 @@ def pairs(data: str, methods: Sequence[str], values: Sequence[float]) -> Spec:
 def projection(data: str, stretches: Sequence[str], classes: Sequence[str]) -> Spec:
     """Return features in two dimensions, a panel per range of time."""
     return page_style(scatter(_named(data), stretches, classes))
-
-
-def dots(data: str, methods: Sequence[str], order: Sequence[str], name: str, references: Sequence[str]) -> Spec:
-    """Return one number per method with its interval, and a dashed line at each of the `references`."""
-    color = alt.Color("method:N", scale=method_scale(methods), legend=None)
-    base = alt.Chart(_named(data), width=WIDTH, height=alt.Step(20)).encode(
-        color=color, tooltip=[alt.Tooltip("method:N"), *estimate_tooltips(name)]
-    )
-    x = alt.X("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=name, format=".0%", tickCount=6))
-    reference = base.transform_filter(alt.FieldOneOfPredicate(field="method", oneOf=list(references)))
-    rows = base.encode(
-        y=alt.Y("method:N", sort=list(reversed(order)), axis=alt.Axis(title=None, labelLimit=260, ticks=False))
-    )
-    layers = (
-        [reference.mark_rule(strokeDash=[4, 3], strokeWidth=1.2).encode(x=x)] if set(references) & set(order) else []
-    )
-    layers += [
-        rows.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q"),
-        rows.mark_point(filled=True, size=70, opacity=1).encode(x=x),
-    ]
-    return page_style(alt.layer(*layers).properties(description=f"{name} by method"))
 
 
 def bars(data: str, times: Sequence[str], unit: str = "period") -> Spec:

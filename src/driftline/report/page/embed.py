@@ -33,8 +33,8 @@ class PlacedChart:
 class PageCharts:
     """The charts of a page and their data; a method has the same style in all charts."""
 
-    def __init__(self, styles: Mapping[str, Style] | None = None) -> None:
-        self.styles = styles or {}
+    def __init__(self) -> None:
+        self.styles: Mapping[str, Style] = {}
         self.series: dict[str, Series] = {}
         self.specs: dict[str, JsonObject] = {}
         self.explorer: JsonObject = {}
@@ -49,7 +49,7 @@ class PageCharts:
         """Add a chart, with its alt text, styles and interaction."""
         name = f"chart{len(self.specs)}"
         numbers = [describe(self.series[data]) for data in data_names(spec)]
-        spec["description"] = " ".join([f"{spec.get('description', title)}.", *numbers]).strip()
+        spec["description"] = " ".join([f"{spec.get('description', title).rstrip('.')}.", *numbers]).strip()
         apply_styles(spec, self.styles)
         make_interactive(spec)
         self.specs[name] = spec
@@ -115,16 +115,15 @@ def safe_json(content: object) -> str:
 def template(
     name: str = "page.html.j2",
     package: str = "driftline.report.page",
-    folder: str = "templates",
     filters: Mapping[str, Callable[[str], str]] | None = None,
     base: str = "driftline.report.page",
 ) -> Template:
     """Return a template of a package; it may extend those of a base package and of the report."""
     import jinja2
 
-    places = dict.fromkeys(((package, folder), (base, "templates"), ("driftline.report.page", "templates")))
+    packages = dict.fromkeys((package, base, "driftline.report.page"))
     environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package, folder) for package, folder in places]),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package) for package in packages]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from driftline.record.card import flatten
 from driftline.report.analysis.cards import beyond, shared
 from driftline.report.analysis.curves import json_value
 from driftline.report.analysis.groups import Group
@@ -48,13 +49,13 @@ def _group(title: str, table: ResultTable) -> JsonObject:
         {
             **{"key": run.key, "method": group.labels[run.key], "seed": run.seed},
             **{
-                "own": flat(beyond(cards[run.key], common)),
+                "own": _texts(beyond(cards[run.key], common)),
                 "scores": scores.get((group.labels[run.key], run.seed), {}),
             },
         }
         for run in group.runs
     ]
-    return {"title": title, "shared": flat(common), "runs": runs}
+    return {"title": title, "shared": _texts(common), "runs": runs}
 
 
 def _scores(group: Group, columns: Iterable[Column]) -> dict[tuple[str, int], dict[str, object]]:
@@ -75,17 +76,9 @@ def _number(value: float, column: Column) -> str:
     return f"{format_value(value, column.share)}{' %' if column.share else ''}"
 
 
-def flat(content: JsonObject, path: str = "") -> dict[str, str]:
-    """Return nested settings by their path.
-
-    >>> flat({"run": {"seed": 1, "lr": [0.1, 1]}, "key": "a"})
-    {'run.seed': '1', 'run.lr': '[0.1, 1]', 'key': 'a'}
-    """
-    found: dict[str, str] = {}
-    for key, value in content.items():
-        name = f"{path}{key}"
-        if isinstance(value, dict):
-            found |= flat(value, f"{name}.")
-        else:
-            found[name] = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    return found
+def _texts(content: JsonObject) -> dict[str, str]:
+    """Return nested settings by their path, as texts."""
+    return {
+        name: value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+        for name, value in flatten(content).items()
+    }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from driftline import registry
 from driftline.benchmarks.answer import Answer
-from driftline.report.page.answer_charts.draw import draw
+from driftline.report.page.answer_charts.draw import draw, key
 from driftline.report.page.answer_charts.scene import Scene, role_color
 from driftline.report.page.embed import PageCharts, PlacedChart
 from driftline.report.page.section import Section
@@ -26,6 +26,8 @@ class FrontCard:
     text: str
     answer: Answer | None
     chart: PlacedChart | None
+    key: tuple[tuple[str, str], ...]
+    """Colors and names of lines, for narrow windows."""
     others: tuple[Section, ...]
     is_wide: bool = False
     """Whether the card takes the whole width, with the text beside the chart."""
@@ -50,9 +52,6 @@ def _card(sections: Sequence[Section], charts: PageCharts) -> FrontCard:
     """Return the card of a benchmark: its group with the most runs outside of matrices, then with the most runs."""
     main = max(sections, key=lambda section: (not section.in_matrix, len(section.table.group.runs)))
     others = tuple(section for section in sections if section is not main)
-    chart = None
-    if main.answer:
-        colors = role_color(main.table, main.answer)
-        chart = draw(Scene(main.table, main.answer, charts, colors))
-    words = (main.question, main.text, main.answer, chart)
+    scene = Scene(main.table, main.answer, charts, role_color(main.table, main.answer)) if main.answer else None
+    words = (main.question, main.text, main.answer, draw(scene) if scene else None, key(scene) if scene else ())
     return FrontCard(main.anchor, main.benchmark, main.data, *words, others[:OTHER_SETTINGS])

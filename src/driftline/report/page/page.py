@@ -56,7 +56,16 @@ def page(record: Record) -> str:
 
 
 def _matrix(view: MatrixView, place: int) -> JsonObject:
-    return {"view": view, "anchor": f"matrix-{place}", "notes": matrix.notes(view), "title": matrix.finding(view)}
+    words = {"notes": matrix.notes(view), "title": matrix.finding(view)}
+    return {"view": view, "anchor": f"matrix-{place}", "methods": _best_first(view), **words}
+
+
+def _best_first(view: MatrixView) -> list[str]:
+    """Return the methods that are best or tied in most benchmarks, then those that gain in most."""
+    cells = {method: view.row(method) for method in view.methods}
+    best = {m: sum(view.is_bold(column, cell) for column, cell in row) for m, row in cells.items()}
+    gains = {m: sum(cell.certain for _, cell in row) for m, row in cells.items()}
+    return sorted(view.methods, key=lambda method: (-best[method], -gains[method]))
 
 
 def _definitions(sections: list[Section]) -> dict[str, str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from driftline.benchmarks.answer import MINUS
+from driftline.benchmarks.summary import Number
 from driftline.metrics import title
 from driftline.report.analysis import curves
 from driftline.report.analysis.composition import of_group
 from driftline.report.analysis.curves import Series, json_value
 from driftline.report.analysis.disagreement import disagreement, parse_step_ranges
-from driftline.report.analysis.estimates import FINAL
+from driftline.report.analysis.events import marks_note
 from driftline.report.analysis.frozen_baseline import compare_with_frozen
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.internals import diagnostic_curves
@@ -21,10 +23,11 @@ from driftline.report.figures.axes import value_range
 from driftline.report.format import count_of, format_images, format_points
 from driftline.report.page import charts
 from driftline.report.page.embed import PageCharts, PlacedChart
-from driftline.report.page.multiples import multiples
+from driftline.report.page.multiples import LONG, multiples
 from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow, text_columns, text_row
 
 CHOICES = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "epoch", "score")
+MAPS = ("accuracy", "transfer")  # figures
 HOVER = "Hover over a mark for its value, interval, n and seeds."
 CURVE = ["method", "time", "value", "low", "high", "n", "seeds"]
 PAIR = ["method", "other", "value", "low", "high", "n", "seeds"]
@@ -42,47 +45,36 @@ class Panel:
     """Whether the charts of a row are small multiples."""
     table: Table | None = None
     sortable: bool = False
-    summary: str = ""
-    """If given, the table is collapsed below this text."""
     note: str = ""
     hint: str = ""
     """What is folded, in a few words."""
-
-
-def final_step(results: ResultTable, page: PageCharts) -> Panel | None:
-    """Show metrics with one value per run, with lines at the oracle and the baseline."""
-    placed = []
-    references = tuple(method for method, role in results.group.roles.items() if role != "method")
-    for column in results.columns:
-        rows = curves.final_values(results, column)
-        if column.metric == FINAL and rows.rows:
-            order = rows.values("method")
-            data, methods = page.add_data(rows), results.group.methods
-            spec = charts.dots(data, methods, order, column.name, references)
-            placed.append(page.add_chart(column.formula, spec))
-    dashed = f"; dashed lines: {', '.join(references)}" if references else ""
-    note = f"Means over seeds with 95% intervals{dashed}. {HOVER}"
-    return Panel("At the final step", tuple(placed), note=note) if placed else None
+    figures: tuple[str, ...] = ()
+    """The registered figures that it shows."""
 
 
 def over_time(results: ResultTable, page: PageCharts) -> Panel | None:
     """Show the headline metrics over time, a chart per method."""
     group, headline = results.group, tuple((column.metric, column.stat) for column in results.columns)
-    times, rows = curves.time_names(group), []
+    rows = []
     colors = {method: page.styles[method].color for method in group.methods}
     for metric, series in curves.headline_curves(group, headline).items():
-        placed = multiples(series, metric, times, colors, group.baseline, page)
+        placed = multiples(series, metric, group, colors, page)
         rows.append((title(metric), placed))
     behind = f" The thin orange line is {group.baseline}." if group.baseline else ""
-    note = f"Means over seeds, bands are 95% intervals.{behind} {HOVER}"
+    zoom = " Drag to move, Shift and the wheel to zoom." if len(curves.time_names(group)) > LONG else ""
+    note = f"Means over seeds, bands are 95% intervals.{behind}{marks_note(group, group.methods)}{zoom} {HOVER}"
     hint = f"{count_of(len(rows), 'metric')}, a chart per method"
-    return Panel("All curves", rows=tuple(rows), note=note, hint=hint, small=True) if rows else None
+    return (
+        Panel("All curves", rows=tuple(rows), note=note, hint=hint, small=True, figures=("curves",)) if rows else None
+    )
 
 
 def data(results: ResultTable, page: PageCharts) -> Panel | None:
     """Show the amount of data over time."""
-    placed = (*_samples(results.group, page), *_composition(results.group, page))
-    return Panel("Data", placed, hint="samples over time") if placed else None
+    composition = _composition(results.group, page)
+    placed = (*_samples(results.group, page), *composition)
+    figures = ("composition",) if composition else ()
+    return Panel("Data", placed, hint="samples over time", figures=figures) if placed else None
 
 
 def _samples(group: Group, page: PageCharts) -> list[PlacedChart]:
@@ -120,10 +112,10 @@ def against_frozen(results: ResultTable, page: PageCharts) -> Panel | None:
     for one in found:
         since = (format_images(one.worse_since),) if one.worse_to_the_end else ()
         cells = (
-            TableCell(format_points(one.gain)),
+            TableCell(_points(one.gain)),
             TableCell(f"{one.collapsed} of {one.seeds}"),
             TableCell(str(one.worse_to_the_end), lines=since),
-            TableCell(format_points(one.max_drop)),
+            TableCell(_points(one.max_drop)),
             TableCell(format_images(one.adapted_after)),
         )
         rows.append(TableRow(one.method, cells))
@@ -131,8 +123,18 @@ def against_frozen(results: ResultTable, page: PageCharts) -> Panel | None:
         "Paired by seed on the same images, means over seeds with 95% t-intervals, which need two seeds. A window has "
         f"{min(one.n for one in found)} images or more; the largest drop of many windows is partly chance."
     )
-    title = "Comparison with the frozen model"
-    return Panel(title, table=Table(title, "method", columns, tuple(rows)), sortable=True, note=note)
+    title, hint = "Comparison with the frozen model", "gain, collapse, largest drop"
+    return Panel(
+        title,
+        table=Table(title, "method", columns, tuple(rows)),
+        sortable=True,
+        note=note,
+        hint=hint,
+    )
+
+
+def _points(number: Number) -> str:
+    return format_points(number).replace("-", MINUS)
 
 
 def internals(results: ResultTable, page: PageCharts) -> Panel | None:
@@ -146,7 +148,9 @@ def internals(results: ResultTable, page: PageCharts) -> Panel | None:
         spec = charts.lines_over_images(data, results.group.methods, str(gauge), value_range(part))
         placed.append(page.add_chart(str(gauge), spec))
     note = "Means over seeds with 95% t-intervals, for methods that report diagnostics."
-    return Panel("Diagnostics", tuple(placed), note=note)
+    return Panel(
+        "Diagnostics", tuple(placed), note=note, hint="what methods report about themselves", figures=("internals",)
+    )
 
 
 def different_answers(results: ResultTable, page: PageCharts) -> Panel | None:
@@ -164,14 +168,16 @@ def different_answers(results: ResultTable, page: PageCharts) -> Panel | None:
         "Share of queries that two methods answer differently before they learn from them, in a range of steps; means "
         "over seeds."
     )
-    return Panel("Disagreement of methods", tuple(placed), note=note) if placed else None
+    hint, figures = "share of queries answered differently", ("disagreement",)
+    return Panel("Disagreement of methods", tuple(placed), note=note, hint=hint, figures=figures) if placed else None
 
 
 def searched_settings(results: ResultTable, page: PageCharts) -> Panel | None:
     """Show the settings that a hyper-parameter search selected."""
     rows = tuple(text_row(*one.cells) for one in from_search(results.group))
     title = "Selected settings"
-    return Panel(title, table=Table(title, HEADER[0], text_columns(*HEADER[1:]), rows)) if rows else None
+    table = Table(title, HEADER[0], text_columns(*HEADER[1:]), rows)
+    return Panel(title, table=table, hint="of each method's search") if rows else None
 
 
 def validation_choices(results: ResultTable, page: PageCharts) -> Panel | None:
@@ -187,7 +193,7 @@ def validation_choices(results: ResultTable, page: PageCharts) -> Panel | None:
     columns = tuple(TableColumn(names.get(one, one), details.get(one, "")) for one in ("seed", "fits", *CHOICES))
     title = "Selection on validation data"
     summary = f"{len(rows)} phases with their selected fits; all fits are in trials.parquet of each run"
-    return Panel(title, table=Table(title, "method", columns, tuple(rows)), summary=summary)
+    return Panel(title, table=Table(title, "method", columns, tuple(rows)), hint=summary)
 
 
 def format_choice(value: object) -> str:
@@ -219,7 +225,8 @@ def heat_maps(results: ResultTable, page: PageCharts) -> Panel | None:
             maps.append(page.add_chart(f"transfer ratio g(t, τ), white at δ = {delta}", spec))
         placed += [(method, tuple(maps))] if maps else []
     note = f"Means over seeds; gray cells were not evaluated. {HOVER}"
-    return Panel("Trained at t, tested at τ", rows=tuple(placed), note=note)
+    hint = "heat maps of A(t, τ) and g(t, τ)"
+    return Panel("Trained at one time, tested at another", rows=tuple(placed), note=note, hint=hint, figures=MAPS)
 
 
 def projections(results: ResultTable, page: PageCharts) -> Panel | None:
@@ -237,7 +244,8 @@ def projections(results: ResultTable, page: PageCharts) -> Panel | None:
         "Input of the last layer of each final network, in two dimensions. Where classes overlap, the data are hard to "
         "separate."
     )
-    return Panel("Features", tuple(placed), note=note) if placed else None
+    hint = "of held-out samples, in two dimensions"
+    return Panel("Features", tuple(placed), note=note, hint=hint, figures=("projection",)) if placed else None
 
 
 def _range(by_method: dict[str, Series]) -> tuple[float, float]:
@@ -247,7 +255,6 @@ def _range(by_method: dict[str, Series]) -> tuple[float, float]:
 
 
 PANELS: tuple[Callable[[ResultTable, PageCharts], Panel | None], ...] = (
-    final_step,
     over_time,
     data,
     against_frozen,

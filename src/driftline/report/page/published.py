@@ -1,4 +1,4 @@
-"""Published numbers beside ours: a dot plot per source."""
+"""Published numbers next to ours: a dot plot per source."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def published_figures(table: ResultTable, page: PageCharts, changed: Sequence[st
     words = (
         "at the same mean level" if abs(mean) < 0.5 else f"{abs(mean):.1f} points {'higher' if mean > 0 else 'lower'}"
     )
-    return PublishedFigures(f"Published beside ours: ours are {words}", tuple(tables))
+    return PublishedFigures(f"Published next to ours: ours are {words}", tuple(tables))
 
 
 def _pairs(table: ResultTable, source: str, column: Column) -> Pairs:

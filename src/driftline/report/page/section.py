@@ -9,6 +9,7 @@ from driftline.benchmarks.answer import Answer
 from driftline.report.analysis.cards import MethodCards, cards, data_notes, departures
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.result_table import ResultTable
+from driftline.report.analysis.run_command import run_command
 from driftline.report.analysis.summary import front_answer
 from driftline.report.analysis.trivial_baseline import not_above
 from driftline.report.figures.palette import SHAPES, Style
@@ -16,6 +17,7 @@ from driftline.report.format import count_of
 from driftline.report.page.answer_charts.scene import Scene, role_color
 from driftline.report.page.embed import PageCharts
 from driftline.report.page.panels import Panel, panels
+from driftline.report.page.paper_figures import PrintedFigure, paper_figures
 from driftline.report.page.published import PublishedFigures, published_figures
 from driftline.report.page.results import PageTable, page_table
 from driftline.report.page.section_figures import SectionFigure, section_figures
@@ -45,6 +47,8 @@ class Section:
     results: PageTable
     published: PublishedFigures | None
     panels: list[Panel]
+    paper_figures: list[PrintedFigure]
+    commands: list[tuple[str, str]]
     departures: list[str]
     data_notes: list[str]
     shared_card: str
@@ -68,7 +72,9 @@ def build(
     colors = role_color(table, answer)
     charts.styles = {method: Style(color, (1, 0), SHAPES[0]) for method, color in colors.items()}
     results = page_table(table, colors)
-    columns = [one.column for one in results.columns]
+    figures = section_figures(Scene(table, answer, charts, colors)) if answer else []
+    folded = panels(table, charts)
+    shown = {figure.figure for figure in figures} | {name for panel in folded for name in panel.figures}
     return Section(
         anchor=f"group-{place}",
         title=group.title,
@@ -83,10 +89,12 @@ def build(
         notes=[*notes(table), *(f"{name}: {values}." for name, values in settings.items())],
         cautions=not_above(table),
         formulas=formulas(table),
-        figures=section_figures(Scene(table, answer, charts, colors), columns) if answer else [],
+        figures=figures,
         results=results,
         published=published_figures(table, charts, list(dict.fromkeys(settings.values()))),
-        panels=panels(table, charts),
+        panels=folded,
+        paper_figures=paper_figures(group, charts, shown),
+        commands=commands(group),
         departures=departures(group),
         data_notes=data_notes(group),
         shared_card=shared_card,
@@ -100,3 +108,10 @@ def size(group: Group) -> str:
     seeds = max(len(group.runs_of(method)) for method in group.methods)
     parts = ((len(group.methods), "method"), (seeds, "seed"), (len(group.runs), "run"))
     return " · ".join(count_of(count, noun) for count, noun in parts)
+
+
+def commands(group: Group) -> list[tuple[str, str]]:
+    """Return what computes the runs of each method, and what prints the table."""
+    runs = {method: max(group.runs_of(method), key=lambda run: run.seed) for method in group.methods}
+    made = [(method, run_command(run)) for method, run in runs.items()]
+    return [*made, ("table", "driftline table --format latex")]

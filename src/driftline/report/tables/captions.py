@@ -11,7 +11,7 @@ from driftline.engine.stages.search_round import describe_rule
 from driftline.record.run import Run
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.published import full_scale
-from driftline.report.analysis.result_table import Column, ResultTable, training_gmac
+from driftline.report.analysis.result_table import Column, ResultTable, mean_gmac, training_gmac
 from driftline.report.analysis.selected_settings import from_search
 from driftline.report.analysis.trivial_baseline import trivial_notes
 from driftline.report.format import count_of, count_range, format_amount, format_false_alarm
@@ -24,7 +24,12 @@ FALSE_ALARMS = (
     "numbers of test examples."
 )
 MAX_COMPUTE = 2  # times the median
+MAX_OVER = 1.1  # times the budget
 CUT = "Equal compute: training was stopped where a run had spent its budget of {gmac} GMAC, evenly over the steps."
+OVER = (
+    "Caution, over the budget: {named}. No budget cuts answers, preparations such as Fisher information, or a training "
+    "loop of a method's own."
+)
 UNEQUAL = (
     "Caution, unequal compute: {named} the median of the methods that train ({median} GMAC). Use driftline run "
     "--budget-macs to compare at equal compute."
@@ -41,7 +46,7 @@ def caption(table: ResultTable) -> str:
     card, protocol = table.group.card, table.group.card.protocol
     times = f"{len(protocol['periods'])} times, " if "periods" in protocol else ""
     return (
-        f"{table.group.title} ({times}{card.data.samples} samples, {_answers(table)} test answers per run). "
+        f"{table.group.title} ({times}{card.data.samples:,} samples, {_answers(table)} test answers per run). "
         f"{_revealed(table)}"
     )
 
@@ -49,7 +54,13 @@ def caption(table: ResultTable) -> str:
 def notes(table: ResultTable) -> list[str]:
     """Return notes on intervals, highlights, selection of settings, and caveats."""
     lines = [_intervals(table), _highlights(table), *trivial_notes(table)]
-    lines += [*table.group.notes, *_compute(table), *_selection(table), *_fits(table)]
+    lines += [
+        *table.group.notes,
+        *budget_notes([table.group]),
+        *unequal_notes(table.group),
+        *_selection(table),
+        *_fits(table),
+    ]
     lines += [FALSE_ALARMS] if any(format_false_alarm(cell.false_alarm) for cell in table.cells()) else []
     if any(row.gmac is None for row in table.rows):
         lines.append("GMAC –: not counted.")
@@ -89,23 +100,31 @@ def _selection(table: ResultTable) -> list[str]:
 
 
 def budget_notes(groups: Iterable[Group]) -> list[str]:
-    """Return the budgets of compute at which runs were stopped."""
+    """Return the budgets of compute at which runs were stopped, and the methods that spent more nevertheless."""
+    groups = list(groups)
     budgets = dict.fromkeys(run.common.run.budget_macs for group in groups for run in group.runs)
-    return [CUT.format(gmac=format_amount(macs / 1e9)) for macs in budgets if macs is not None]
+    lines = [CUT.format(gmac=format_amount(macs / 1e9)) for macs in budgets if macs is not None]
+    times: dict[str, float] = {}
+    for group, method in ((one, method) for one in groups for method in one.methods):
+        budget, gmac = group.card.run.budget_macs, mean_gmac(group, method)
+        if budget is not None and gmac is not None:
+            times[method] = max(1e9 * gmac / budget, times.get(method, 0.0))
+    over = [f"{method} spent {more:.3g} times as much" for method, more in times.items() if more > MAX_OVER]
+    return [*lines, OVER.format(named=", ".join(over))] if over else lines
 
 
-def _compute(table: ResultTable) -> list[str]:
-    """Return the budget, and a caution if a method has more than twice the median compute of methods that train."""
-    lines = budget_notes([table.group])
-    trained = training_gmac(table.group)
+def unequal_notes(group: Group) -> list[str]:
+    """Return a caution if a method has more than twice the median compute of the methods that train.
+
+    The median of an even number is the lower of the two in the middle: of two methods, the cheaper one counts.
+    """
+    trained = training_gmac(group)
     if len(trained) < 2:
-        return lines
-    median = statistics.median(trained.values())
+        return []
+    median = statistics.median_low(trained.values())
     more = {method: gmac for method, gmac in trained.items() if gmac > MAX_COMPUTE * median}
-    if not more:
-        return lines
     named = ", ".join(f"{method} has {gmac / median:.3g} times" for method, gmac in more.items())
-    return [*lines, UNEQUAL.format(named=named, median=format_amount(median))]
+    return [UNEQUAL.format(named=named, median=format_amount(median))] if more else []
 
 
 def _fits(table: ResultTable) -> list[str]:

@@ -8,6 +8,7 @@ from driftline.record.run import Record
 from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.matrix import MatrixCell, MatrixColumn, MatrixView, require_views
 from driftline.report.format import NONE, format_decimal, format_interval, format_percent
+from driftline.report.tables.captions import budget_notes, unequal_notes
 from driftline.report.tables.model import Record as CsvRecord
 from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow, bold_note
 
@@ -51,6 +52,9 @@ def notes(view: MatrixView) -> list[str]:
         cells = [view.cells[method, column.benchmark] for method in view.methods]
         own = [cell.label for cell, method in zip(cells, view.methods, strict=True) if cell.label != method]
         found += [f"Settings in {column.benchmark}: {'; '.join(own)}."] if own else []
+    groups = {column.benchmark: column.group for column in view.columns if column.group}
+    found += budget_notes(groups.values())
+    found += [f"{name}: {line}" for name, group in groups.items() for line in unequal_notes(group)]
     if view.ranks:
         order = sorted(view.ranks.items(), key=lambda pair: (pair[1], pair[0]))
         each = ", ".join(f"{method} {value:.2f}" for method, value in order)

@@ -23,12 +23,12 @@ from driftline.report.analysis.result_table import (
 from driftline.report.analysis.selected_settings import HEADER, selected_settings
 from driftline.report.analysis.trivial_baseline import NAME as TRIVIAL
 from driftline.report.format import (
+    NONE,
     count_range,
     format_amount,
     format_decimal,
     format_false_alarm,
     format_percent,
-    format_seeds,
 )
 from driftline.report.tables.arrange import relabel
 from driftline.report.tables.captions import caption, formulas, notes
@@ -114,7 +114,9 @@ def _column(column: Column) -> TableColumn:
 
 def _row(row: Row) -> TableRow:
     cells = (_cell(score) if score else None for score in row.cells)
-    return TableRow(row.method, (*cells, TableCell(format_amount(row.gmac)), TableCell(format_seeds(row.seeds))))
+    return TableRow(
+        row.method, (*cells, TableCell(format_amount(row.gmac)), TableCell(str(row.seeds) if row.seeds else NONE))
+    )
 
 
 def _cell(score: Score) -> TableCell:

@@ -1,4 +1,4 @@
-"""In which order the samples of an open world arrive: all mixed, or so that classes come and go.
+"""Orders of arrival in an open world: shuffled, or with classes that come and go.
 
 NED's sequences are one uniform shuffle: nothing drifts, and almost all classes have been seen early. The other orders
 go beyond the paper. Each has one number, written behind its name: `drifting 0.2` or `drifting:0.2`.

@@ -1,4 +1,4 @@
-"""Few classes with many samples and many with few: how many samples the class of each rank has.
+"""Long-tailed class sizes: the number of samples of the class of each rank.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED), speaks of Zipf's law with s = 1.
 Its label files follow floor(25000 / (25 + r)) for the ranks r = 1 to 1000, which is Zipf's law on ranks that begin at

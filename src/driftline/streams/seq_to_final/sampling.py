@@ -1,4 +1,4 @@
-"""Which rows of a dataset are drawn: how many of each class and sub-class, and in what order they are taken.
+"""Sampling of rows: the number of each class and sub-class, and the order in which they are taken.
 
 Rows are kept in cells, a list per class: one cell for the class, or one for each of its sub-classes.
 """

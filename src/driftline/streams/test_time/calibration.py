@@ -1,4 +1,4 @@
-"""How often a fixed model is right under each pair of corruptions at each pair of severities.
+"""Calibration: accuracy of a fixed model under each pair of corruptions at each pair of severities.
 
 For an ordered pair of corruptions there is a square matrix: entry [i, j] is the accuracy in percent when the first
 is applied at severity 5 i / (levels - 1) and the second, to the result, at 5 j / (levels - 1). With 21 levels the

@@ -1,4 +1,4 @@
-"""Paths from one corruption to the next along which a fixed model stays about as often right as it should.
+"""Paths from one corruption to the next along which a fixed model has about constant accuracy.
 
 A matrix holds the accuracy of that model for two corruptions, entry [i, j] at their levels i and j (see
 `calibration`). A path begins at some [i, 0] with i >= 1, moves by lowering i or raising j, one level at a time,

@@ -1,4 +1,4 @@
-"""In what order corruptions follow one another, and at which severities: the schedule of a stream.
+"""The schedule of a stream: the order of corruptions, and their severities.
 
 A schedule is a row of points (c1, s1, c2, s2): first c1 at severity s1, then c2 at s2 on the result. A stream spends a
 fixed number of images on each point and starts again after the last point.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import altair as alt
 
 from driftline.benchmarks.answer import Cost
@@ -55,13 +57,15 @@ def draw(scene: Scene, chart: Cost) -> JsonObject | None:
             ("seeds", "seeds"),
         ),
     )
+    steps = _front(points, x_span, y_span)
+    lines = [((a, b), (c, b)) for (a, b), (c, _) in pairwise(steps)]
     layers = [
-        *_front(points, x_span, y_span, x),
+        *_dotted(steps, x, y_span),
         plot.mark_rule(strokeWidth=4, opacity=SOFT_OPACITY, strokeCap="round").encode(
             y=y_axis("low", y_span), y2="high:Q"
         ),
         plot.mark_point(filled=True, opacity=1, size=80).encode(y=y),
-        *point_labels(scene, {row[0]: (row[1], row[2]) for row in rows}, x_span, y_span),
+        *point_labels(scene, {row[0]: (row[1], row[2]) for row in rows}, x_span, y_span, lines),
     ]
     return look(alt.layer(*layers), scene.answer.text)
 
@@ -73,15 +77,22 @@ def _row(point: CostPoint) -> JsonRow:
     return [point.method, gmac, *ends, text, f"{gmac:,.3g}", score.n, score.seeds]
 
 
-def _front(points: list[CostPoint], x_span: Span, y_span: Span, x: alt.X) -> list[alt.Chart]:
-    """Return the best score for each amount of compute."""
+def _front(points: list[CostPoint], x_span: Span, y_span: Span) -> list[tuple[float, float]]:
+    """Return the corners of the frontier: the best score for each amount of compute."""
     front = [point for point in points if point.on_front]
     if not front:
         return []
-    steps: list[JsonObject] = [{"gmac": front[0].gmac, "value": y_span.low}]
-    steps += [{"gmac": point.gmac, "value": percent(point.score.value)} for point in front]
-    steps.append({"gmac": x_span.high, "value": percent(front[-1].score.value)})
-    line = alt.Chart(alt.Data(values=steps), width="container").mark_line(
+    values = [100 * point.score.value for point in front]
+    return [
+        (front[0].gmac, y_span.low),
+        *((point.gmac, value) for point, value in zip(front, values, strict=True)),
+        (x_span.high, values[-1]),
+    ]
+
+
+def _dotted(steps: list[tuple[float, float]], x: alt.X, y_span: Span) -> list[alt.Chart]:
+    rows = [{"gmac": gmac, "value": value} for gmac, value in steps]
+    line = alt.Chart(alt.Data(values=rows), width="container").mark_line(
         color=SOFT, strokeDash=[2, 3], strokeWidth=1.2, interpolate="step-after"
     )
-    return [line.encode(x=x, y=y_axis("value", y_span))]
+    return [line.encode(x=x, y=y_axis("value", y_span))] if steps else []

@@ -24,7 +24,6 @@ from driftline.types import JsonObject, JsonRow
 
 ROW = 32  # pixels at least
 NARROW_CARD = 400  # pixels, below which methods have short names
-MAX_ROWS = 9
 
 
 def draw(scene: Scene, chart: Dots) -> JsonObject | None:
@@ -36,8 +35,8 @@ def draw(scene: Scene, chart: Dots) -> JsonObject | None:
         return None
     sign = -1 if column.better == "higher" else 1
     order = sorted(scores, key=lambda name: sign * scores[name].value)
-    if len(order) > MAX_ROWS:
-        kept = {*order[: MAX_ROWS - 3], *order[-1:], scene.reference, scene.answer.method}
+    if scene.max_rows and len(order) > scene.max_rows:
+        kept = {*order[: scene.max_rows - 3], *order[-1:], scene.reference, scene.answer.method}
         order = [name for name in order if name in kept]
     factor: Callable[[float], float | None] = percent if column.share else float
     rows: list[JsonRow] = [

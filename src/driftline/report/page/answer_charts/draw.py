@@ -27,3 +27,13 @@ def draw(scene: Scene) -> PlacedChart | None:
         column = scene.table.columns[0]
         spec = dots.draw(scene, Dots((column.metric, column.stat)))
     return scene.charts.add_chart(scene.answer.text, spec) if spec else None
+
+
+def key(scene: Scene) -> tuple[tuple[str, str], ...]:
+    """Return the colors and names of lines, for windows too narrow for names at their ends."""
+    chart, reference = scene.answer.chart, scene.reference
+    if isinstance(chart, OldAndNew):
+        return tuple(old_and_new.line_names(scene, chart).items())
+    if isinstance(chart, AlongStream):
+        return (("new", scene.answer.method), *((("old", reference),) if reference else ()))
+    return ()

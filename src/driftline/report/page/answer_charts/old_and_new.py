@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import altair as alt
 
 from driftline.benchmarks.answer import OldAndNew
 from driftline.report.analysis.curves import Series, cells_by_method, time_names
+from driftline.report.analysis.summary import Results
 from driftline.report.page.answer_charts.scene import WIDE, Scene, Span, base, percent, score_text, tooltips, y_axis
 from driftline.report.page.labels import EndLabel, end_labels
 from driftline.report.page.look import INK, NEW, OLD, look, named_axis, time_ticks
@@ -23,7 +27,7 @@ def draw(scene: Scene, chart: OldAndNew) -> JsonObject | None:
     times = time_names(scene.table.group)
     rows = {(row["time"], row["tau"]): row for row in cells.records()}
     first = next((time for time in times if (time, time) in rows), None)
-    names = {"new": "kept up to date", "old": f"left alone since {_since(str(first))}"}
+    names = line_names(scene, chart)
     lines = {
         line: [
             _row(names[line], k, time, rows[key])
@@ -40,7 +44,7 @@ def draw(scene: Scene, chart: OldAndNew) -> JsonObject | None:
     x = alt.X(
         "at:Q",
         scale=alt.Scale(domainMin=-0.15, domainMax=end, nice=False, zero=False),
-        axis=named_axis(time_ticks(times, times)),
+        axis=named_axis(time_ticks(times, times), axis_name(times, chart.unit)),
     )
     layers, labels = [], []
     for line, color in (("old", OLD), ("new", NEW)):
@@ -49,6 +53,13 @@ def draw(scene: Scene, chart: OldAndNew) -> JsonObject | None:
         labels.append(EndLabel(lines[line][-1][3], names[line], color, lines[line][-1][1]))
     layers += [*_gap(chart, lines, x), *end_labels(labels, (span.low, span.high), scene.height, WIDE)]
     return look(alt.layer(*layers), scene.answer.text)
+
+
+def line_names(scene: Scene, chart: OldAndNew) -> dict[str, str]:
+    """Return the names of both lines by the color of their role."""
+    grid = Results(scene.table).grid(chart.metric, chart.method)
+    first = next((time for time in time_names(scene.table.group) if (time, time) in grid), "")
+    return {"new": "kept up to date", "old": f"left alone since {since(first, chart.unit)}"}
 
 
 def _line(plot: alt.Chart, color: str, span: Span, unit: str) -> list[alt.Chart]:
@@ -70,13 +81,20 @@ def _row(line: str, at: int, time: str, cell: JsonObject) -> JsonRow:
     return [line, at, time, *ends, score_text(cell["value"], cell["low"], cell["high"]), cell["n"], cell["seeds"]]
 
 
-def _since(time: str) -> str:
+def since(time: str, unit: str = "period") -> str:
     """Return a time as part of a sentence.
 
-    >>> _since("1930s"), _since("2014")
-    ('the 1930s', '2014')
+    >>> since("1930s"), since("2014"), since("0")
+    ('the 1930s', '2014', 'period 0')
     """
+    if re.fullmatch(r"\d{1,3}", time):
+        return f"{unit} {time}"
     return f"the {time}" if time.endswith("0s") else time
+
+
+def axis_name(times: Sequence[str], unit: str = "period") -> str | None:
+    """Return the name of an axis of times, which only numbers need."""
+    return unit if all(re.fullmatch(r"\d{1,3}", time) for time in times) else None
 
 
 def _gap(chart: OldAndNew, lines: dict[str, list[JsonRow]], x: alt.X) -> list[alt.Chart]:

@@ -30,6 +30,8 @@ class Scene:
     colors: Mapping[str, str]
     """Color of each method."""
     height: int = 226
+    max_rows: int | None = 9
+    """How many methods a chart with a row for each shows at most."""
 
     @property
     def reference(self) -> str | None:
@@ -84,15 +86,23 @@ def base(data: str, height: int) -> alt.Chart:
     return alt.Chart(alt.NamedData(name=data), width="container", height=height)
 
 
-def point_labels(scene: Scene, points: Mapping[str, tuple[float, float]], x: Span, y: Span) -> list[alt.Chart]:
-    """Return names beside points: placed for the width of a card, and for that of a phone."""
+Line = tuple[tuple[float, float], tuple[float, float]]
+"""The two ends of a horizontal or vertical line."""
+
+
+def point_labels(
+    scene: Scene, points: Mapping[str, tuple[float, float]], x: Span, y: Span, lines: Sequence[Line] = ()
+) -> list[alt.Chart]:
+    """Return names beside points and off lines: placed for the width of a card, and for that of a phone."""
     layers = []
     order = [name for name in scene.order(list(points)) if name in points]
     for nominal, shown in ((NOMINAL, f"width > {WIDE} ? 1 : 0"), (NARROW, f"width > {WIDE} ? 0 : 1")):
         spots = [
             Spot(x.pixel(points[name][0], nominal), y.pixel(points[name][1], scene.height), name) for name in order
         ]
-        for name, label in place_labels(spots, nominal + 20, scene.height).items():
+        ends = [[(x.pixel(a, nominal), y.pixel(b, scene.height)) for a, b in sorted(line)] for line in lines]
+        boxes = [(low[0] - 2, low[1] - 2, high[0] + 2, high[1] + 2) for low, high in ends]
+        for name, label in place_labels(spots, nominal + 20, scene.height, boxes).items():
             row = {"x": points[name][0], "y": points[name][1], "text": name}
             style: dict[str, Any] = {"align": label.align, "dx": label.dx, "dy": label.dy, "baseline": "middle"}
             style |= {"color": scene.text_color(name), "fontWeight": scene.weight(name), "opacity": alt.ExprRef(shown)}
@@ -110,7 +120,7 @@ class Span:
     log: bool = False
 
     @classmethod
-    def around(cls, values: Sequence[float | None], within: tuple[float, float] = (0.0, 100.0)) -> Span:
+    def around(cls, values: Sequence[float | None]) -> Span:
         """Return a range with round ends around percentages.
 
         >>> Span.around([61.0, 93.0])
@@ -120,7 +130,7 @@ class Span:
         low, high = min(known), max(known)
         step = 25 if high - low > 45 else 10 if high - low > 12 else 5
         ends = step * math.floor((low - 0.5) / step), step * math.ceil((high + 0.5) / step)
-        return cls(max(within[0], ends[0]), min(within[1], ends[1]))
+        return cls(max(0.0, ends[0]), min(100.0, ends[1]))
 
     def pixel(self, value: float, size: float) -> float:
         """Return the place of a value on an axis of this size."""
@@ -134,6 +144,6 @@ class Span:
         return alt.Scale(domain=[self.low, self.high], nice=False, **kind)
 
 
-def y_axis(field: str, span: Span, count: int = 3) -> alt.Y:
+def y_axis(field: str, span: Span) -> alt.Y:
     """Return an axis whose name is in the line above the chart."""
-    return alt.Y(f"{field}:Q", scale=span.scale, axis=alt.Axis(title=None, tickCount=count, format=",.0f"))
+    return alt.Y(f"{field}:Q", scale=span.scale, axis=alt.Axis(title=None, tickCount=3, format=",.0f"))

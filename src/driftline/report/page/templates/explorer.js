@@ -27,7 +27,11 @@
   const list = () => {
     offer();
     const found = results.filter(row => matches(row));
-    const shown = found.slice(0, MOST).map(row => line(row.map(cell => typeof cell === "number" ? cell.toLocaleString("en") : cell)));
+    const shown = found.slice(0, MOST).map(row => {
+      const made = line(row.map(cell => typeof cell === "number" ? cell.toLocaleString("en") : cell));
+      made.cells[4].append(make("small", row[5], {class: "narrow-only"}));
+      return made;
+    });
     document.querySelector("#explorer-results tbody").replaceChildren(...shown);
     const rest = found.length > MOST ? `, the first ${MOST} are listed` : "";
     document.getElementById("explorer-count").textContent = `${found.length.toLocaleString("en")} results${rest}.`;

@@ -20,7 +20,8 @@
       Object.fromEntries(columns.map(([key, values]) => [key, values[row]])));
   };
   const namesOf = spec => {
-    const inner = [spec.data && spec.data.name, ...(spec.layer || []).flatMap(namesOf)];
+    const parts = ["layer", "hconcat", "vconcat", "concat"].flatMap(key => spec[key] || []).concat(spec.spec || []);
+    const inner = [spec.data && spec.data.name, ...parts.flatMap(namesOf)];
     return Array.from(new Set(inner.filter(name => name)));
   };
 
@@ -117,7 +118,7 @@
     box.append(table);
     return box;
   };
-  all("details.numbers").forEach(details => details.addEventListener("toggle", () => {
+  all("details.numbers[data-chart]").forEach(details => details.addEventListener("toggle", () => {
     if (!details.open || details.querySelector("table")) return;
     const title = details.closest("figure").querySelector("figcaption").textContent;
     namesOf(figures.charts[details.dataset.chart]).forEach(name => details.append(tableOf(name, title)));

@@ -1,15 +1,18 @@
 """A command that takes long before it has anything to show says what it is doing."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from driftline.cli.main import app
-from driftline.cli.printing import slow_step as module
-from driftline.cli.printing.slow_step import progress_message
+from driftline.cli.printing import progress_message as module
+from driftline.cli.printing.progress_message import progress_message
 from driftline.engine.costs import forecast
 from driftline.errors import UserError
+
+FIRST_AFTER = module.FIRST_AFTER  # as installed
 
 
 @pytest.fixture(autouse=True)
@@ -49,3 +52,22 @@ def test_a_forecast_says_that_it_plans_until_it_profiles(
     with pytest.raises(UserError) as end:
         app(["plan", "timeline", "--data", "digits", "--methods", "erm"], standalone_mode=False)
     assert end.value.args == ("planning timeline", "")
+
+
+def test_a_run_says_that_it_plans(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: object, on_plan: Any, **settings: object) -> None:
+        time.sleep(0.2)
+        raise UserError(capsys.readouterr().err)
+
+    monkeypatch.setattr("driftline.engine.run.run_spec", slow)
+    with pytest.raises(UserError, match=r"planning 2 method\(s\), 3 seed\(s\)"):
+        app(
+            ["run", "timeline", "--data", "digits", "--methods", "erm,ft", "--seeds", "3", "--runs", str(tmp_path)],
+            standalone_mode=False,
+        )
+
+
+def test_the_first_message_comes_within_a_second() -> None:
+    assert FIRST_AFTER < 1

@@ -1,4 +1,4 @@
-"""The training budget that a benchmark hands to methods without one of their own.
+"""The training budget that a benchmark gives to methods without one of their own.
 
 A base class such as `SupervisedLearner` names the settings of its training rounds in `budget_settings`: the number of
 updates or epochs, and the size of a mini-batch. A method that leaves their defaults to the base class has no budget of

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import driftline
-from driftline.engine.stages.budget import set_allowance
+from driftline.engine.stages.compute_budget import set_allowance
 from driftline.errors import UserError
 from driftline.learners import Learner, SupervisedLearner
 from driftline.training.mac_counter import MacCounter
