@@ -81,7 +81,7 @@ class Entry(NamedTuple):
 
 
 @functools.cache
-def index() -> dict[str, dict[str, tuple[Any, ...]]]:
+def index() -> JsonObject:
     """Return the generated table of all things; the help of the command line does without, because it is long."""
     from driftline._registry_index import INDEX
 

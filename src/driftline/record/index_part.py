@@ -30,6 +30,7 @@ from driftline.types import JsonObject
 
 ROW_GROUP = 512
 """Runs in a row group: sorted by their settings, so that the scores of comparable runs are read together."""
+Column = list[Any]
 REPEATED = ("common", "protocol")
 """Columns whose values are long and few."""
 
@@ -159,7 +160,7 @@ class IndexPart:
     path: Path
     source: pa.NativeFile
     file: pq.ParquetFile
-    _columns: dict[str, list[Any]] = field(default_factory=dict)
+    _columns: dict[str, Column] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path) -> IndexPart:
@@ -187,7 +188,7 @@ class IndexPart:
     def __len__(self) -> int:
         return int(self.file.metadata.num_rows)
 
-    def column(self, name: str) -> list[Any]:
+    def column(self, name: str) -> Column:
         """Return a column; runs that have a long text in common have the same object."""
         if name not in self._columns:
             column = self.file.read(columns=[name], use_threads=False)[name]
