@@ -95,7 +95,7 @@ def test_a_finding_waits_for_runs_that_are_missing(tmp_path: Path) -> None:
     card = results["small"].folder / "card.json"
     card.write_text(json.dumps({"shared": {"run": {"benchmark": "timeline"}}}))
     header = results["small"].folder / "result.json"
-    missing = {"missing": ["ft(updates=5) seed 0", "ft(updates=5) seed 1"]}
+    missing = {"missing": ["ft(updates=5) seed 0", "ft(updates=5) seed 1", "si seed 3"]}
     header.write_text(json.dumps({**json.loads(header.read_text()), **missing}))
     results = read_results(tmp_path / "results")
     assert decisions(one_item("ft > erm-all", "si > erm-all"), results) == ["holds"], "ft was not run yet"
