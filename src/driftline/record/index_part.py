@@ -175,10 +175,11 @@ class IndexPart:
         """Return the part with this content."""
         return cls(path, source, pq.ParquetFile(source, read_dictionary=REPEATED))
 
-    def dataset(self) -> ds.Dataset:
-        """Return the part for queries."""
+    def dataset(self, live: Sequence[str]) -> ds.Dataset:
+        """Return the rows with these signatures for queries."""
         kind = ds.ParquetFileFormat()
-        return ds.FileSystemDataset([kind.make_fragment(self.source)], pq.read_schema(self.source), kind)
+        whole = ds.FileSystemDataset([kind.make_fragment(self.source)], pq.read_schema(self.source), kind)
+        return whole if len(live) == len(self) else whole.filter(ds.field("signature").isin(live))
 
     @property
     def schema(self) -> pa.Schema:

@@ -7,7 +7,7 @@ write), no extension is loaded, and the configuration is locked. So no statement
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
 from driftline.errors import MissingExtra, UserError
-from driftline.record.index_part import columns_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -67,19 +66,14 @@ def select(
 
 def _create_view(database: duckdb.DuckDBPyConnection, name: str, paths: Sequence[Path], indexed: Sequence[Run]) -> None:
     """Create a view of a table: its rows in the index of the store, and those in files."""
-    alike: dict[Hashable, dict[IndexPart, None]] = defaultdict(dict)
-    live = [(run.entry["signature"], run.folder.name) for run in indexed if run.entry]
+    rows: dict[IndexPart, list[str]] = defaultdict(list)
     for entry in (run.entry for run in indexed if run.entry):
-        alike[columns_of(entry.part.schema)][entry.part] = None
-    columns = {"signature": [one for one, _ in live], "run": [run for _, run in live]}
+        rows[entry.part].append(entry["signature"])
     selects = []
-    if live:
-        database.register(f"{name}_in_index", pa.table(columns))
-    for k, parts in enumerate(alike.values()):
-        if name in next(iter(parts)).schemas:
-            database.register(f"{name}_part_{k}", ds.dataset([part.dataset() for part in parts]))
-            rows = f"unnest({name}_part_{k}.{name}, recursive := true), run"
-            selects.append(f"select {rows} from {name}_part_{k} join {name}_in_index using (signature)")
+    for k, (part, live) in enumerate(rows.items()):
+        if name in part.schemas:
+            database.register(f"{name}_part_{k}", part.dataset(live))
+            selects.append(f"select unnest({name}, recursive := true), key as run from {name}_part_{k}")
     if paths:
         database.register(f"{name}_in_files", parquet_dataset(paths))
         selects.append(f"select * from {name}_in_files")

@@ -115,6 +115,13 @@ def test_the_page_marks_changes_and_resets(tmp_path: Path) -> None:
     assert "Dashed: another corruption begins. Triangles: resets." in text
 
 
+def test_a_curve_with_the_baseline_behind_it_is_described_first(tmp_path: Path) -> None:
+    runs = [adapted(tmp_path, name, 0, values) for name, values in {"frozen": [0.5, 0.25], "bn": [0.75, 0.625]}.items()]
+    text = page(Record(runs))
+    assert "accuracy of bn over time, and of frozen behind it. From 0.625 to 0.75. From 0.25 to 0.5." in text
+    assert "accuracy of frozen over time. From 0.25 to 0.5." in text
+
+
 def test_a_line_that_the_answer_names_has_its_name(tmp_path: Path) -> None:
     curves = {"frozen": [0.5] * 4, "bn": [0.7] * 4, "tent": [0.3] * 4, "eta": [0.6] * 4}
     runs = [

@@ -56,7 +56,7 @@ class AdjacentStrength(Figure):
         tooltip = ["method:N", "seed:O", "score:Q", "lr:Q", "weight_decay:Q", "dropout:Q", "strength:Q"]
         tied = base.transform_filter("isValid(datum.strength)").encode(x=x, color=method_color(frame))
         points = tied.mark_point(filled=True, opacity=0.6).encode(y=y, tooltip=tooltip)
-        best = tied.mark_line(strokeWidth=1.8).encode(y=alt.Y("max(score):Q"), detail="run:N")
+        best = tied.mark_line(strokeWidth=1.8).encode(y=alt.Y("max(score):Q"), detail=alt.Detail("run:N"))
         limits = base.transform_filter("!isValid(datum.strength)").mark_rule(strokeDash=[5, 3])
         limits = limits.encode(y=y, color=method_color(frame), tooltip=tooltip)
         return panels(best + points + limits, frame, ["panel"])

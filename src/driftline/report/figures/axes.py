@@ -110,7 +110,9 @@ def line_with_band(
     base = alt.Chart(data, width=WIDTH, height=HEIGHT).encode(
         x=x, color=alt.Color("method:N", scale=method_scale(methods), legend=legend)
     )
-    band = base.mark_area(opacity=band_opacity(methods), clip=True).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    band = base.mark_area(opacity=band_opacity(methods), clip=True).encode(
+        y=alt.Y("low:Q", scale=scale), y2=alt.Y2("high:Q")
+    )
     dashes = alt.StrokeDash("method:N", scale=method_scale(methods, dash), legend=legend)
     line = base.mark_line(strokeWidth=2, clip=True).encode(y=y, strokeDash=dashes)
     if point_size is None:

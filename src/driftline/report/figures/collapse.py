@@ -77,7 +77,7 @@ def _summary(part: pd.DataFrame) -> Chart:
     x = alt.X("column:N", sort=list(SUMMARY), axis=alt.Axis(**axis, orient="top", labelAngle=0, labelLimit=130))
     y = alt.Y("method:N", sort=names(part), axis=alt.Axis(**axis, labelLimit=220))
     base = alt.Chart(inline_data(pd.DataFrame(cells)), width=alt.Step(112), height=alt.Step(22))
-    return base.mark_text(fontSize=10, color=TEXT).encode(x=x, y=y, text="text:N")
+    return base.mark_text(fontSize=10, color=TEXT).encode(x=x, y=y, text=alt.Text("text:N"))
 
 
 def _texts(row: pd.Series[Any]) -> list[str]:

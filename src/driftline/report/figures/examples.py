@@ -58,7 +58,9 @@ class Examples(Figure):
         down, across = (int(frame.groupby("panel")[name].nunique().max()) for name in ("time", "column"))
         base = alt.Chart(width=(PICTURE + 8) * across, height=(PICTURE + 22) * down).encode(x=x, y=y)
         pictures = base.mark_image(width=PICTURE, height=PICTURE, yOffset=-6, aria=False).encode(url="picture:N")
-        labels = base.mark_text(dy=PICTURE // 2 + 3, fontSize=9, color=TEXT, limit=PICTURE + 6).encode(text="label:N")
+        labels = base.mark_text(dy=PICTURE // 2 + 3, fontSize=9, color=TEXT, limit=PICTURE + 6).encode(
+            text=alt.Text("label:N")
+        )
         return independent_scales(panels(pictures + labels, frame, ["panel"]), "y")
 
 

@@ -55,7 +55,7 @@ class Gains(Figure):
             tooltip=["method:N", "value:Q", "low:Q", "high:Q", "seeds:Q", "n:Q"],
         )
         points = base.mark_point(filled=True, size=70, opacity=1).encode(x=alt.X("value:Q", axis=axis))
-        intervals = base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")
+        intervals = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
         zero = alt.Chart().mark_rule(strokeDash=[4, 3], color=NEUTRAL).encode(x=alt.datum(0))
         return panels(zero + intervals + points, frame, ["panel", "stream"])
 

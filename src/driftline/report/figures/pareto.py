@@ -52,7 +52,9 @@ class Pareto(Figure):
         base = alt.Chart(width=1.4 * SIZE, height=1.1 * SIZE).encode(x=x)
         front = base.transform_filter("datum.on_front").mark_line(interpolate="step-after", color=NEUTRAL)
         tooltip = ["method:N", "gmac:Q", "value:Q", "low:Q", "high:Q", "seeds:Q", "n:Q", "on_front:N"]
-        interval = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2="high:Q", color=method_color(frame))
+        interval = base.mark_rule(strokeWidth=1.5).encode(
+            y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=method_color(frame)
+        )
         points = base.mark_point(filled=True, size=70, opacity=1).encode(
             y=y, color=method_color(frame), shape=method_shape(frame), tooltip=tooltip
         )

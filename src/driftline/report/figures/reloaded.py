@@ -101,8 +101,8 @@ def paths_by_layer(frame: pd.DataFrame, x: tuple[str, str], y: tuple[str, str], 
 def path_of_steps(base: alt.Chart, frame: pd.DataFrame, tooltip: list[str]) -> Chart:
     """Return a line through the steps of each run, with their numbers; the final model is the larger point."""
     frame["last"] = frame["step"] == frame.groupby("run")["step"].transform("max")
-    line = base.mark_line(strokeWidth=1.2, opacity=0.7).encode(order="step:Q", detail="run:N")
+    line = base.mark_line(strokeWidth=1.2, opacity=0.7).encode(order=alt.Order("step:Q"), detail=alt.Detail("run:N"))
     size = alt.condition("datum.last", alt.value(80), alt.value(28))
     points = base.mark_point(filled=True, opacity=0.9).encode(size=size, shape=method_shape(frame), tooltip=tooltip)
-    numbers = base.mark_text(dx=7, dy=-6, fontSize=9).encode(text="step:O")
+    numbers = base.mark_text(dx=7, dy=-6, fontSize=9).encode(text=alt.Text("step:O"))
     return line + points + numbers

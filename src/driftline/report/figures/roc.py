@@ -68,7 +68,7 @@ def _roc(part: pd.DataFrame) -> Chart:
         .encode(
             x=alt.X("false:Q", axis=share, title="seen samples called unseen"),
             y=alt.Y("true:Q", axis=share, title="unseen samples called unseen"),
-            order="false:Q",
+            order=alt.Order("false:Q"),
             color=method_color(part),
             strokeDash=method_dash(part).legend(None),
             tooltip=["method:N", "false:Q", "true:Q", "low:Q", "high:Q", "seeds:Q", "n:Q", "unseen:Q"],
@@ -76,4 +76,4 @@ def _roc(part: pd.DataFrame) -> Chart:
     )
     chance = pd.DataFrame({"false": [0, 1], "true": [0, 1]})
     diagonal = alt.Chart(inline_data(chance)).mark_line(strokeDash=[4, 3], color=NEUTRAL)
-    return diagonal.encode(x="false:Q", y="true:Q") + lines
+    return diagonal.encode(x=alt.X("false:Q"), y=alt.Y("true:Q")) + lines

@@ -44,7 +44,7 @@ class SettingSweep(Figure):
         tooltip = ["method:N", "setting:N", "at:Q", "value:Q", "low:Q", "high:Q", "seeds:Q"]
         line = base.mark_line(strokeWidth=1.8).encode(y=y, strokeDash=method_dash(frame))
         points = base.mark_point(filled=True, size=50, opacity=1).encode(y=y, tooltip=tooltip)
-        interval = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q")
+        interval = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
         return independent_scales(panels(line + interval + points, frame, ["panel", "setting"]), "x")
 
 

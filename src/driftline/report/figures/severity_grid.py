@@ -86,7 +86,7 @@ def _paths(frame: pd.DataFrame) -> Chart:
     scale = method_scale(list(dict.fromkeys(paths["path"])))
     chart = alt.Chart(inline_data(paths)).mark_line(point=True, strokeWidth=2.5)
     color = alt.Color("path:N", scale=scale, legend=alt.Legend(title="target"))
-    return chart.encode(x="s2:Q", y="s1:Q", order="place:Q", color=color)
+    return chart.encode(x="s2:Q", y="s1:Q", order=alt.Order("place:Q"), color=color)
 
 
 def _pair(text: str) -> tuple[str, str]:

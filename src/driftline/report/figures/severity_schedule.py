@@ -47,7 +47,7 @@ class SeveritySchedule(Figure):
             if not accuracy.empty:
                 base = alt.Chart(inline_data(accuracy), width=2.6 * SIZE, height=0.4 * SIZE)
                 y = alt.Y("value:Q", axis=alt.Axis(title="accuracy of frozen", format=".0%", tickCount=4))
-                placed.append(base.mark_rule(color=TEXT, strokeWidth=2).encode(x=x, x2="until:Q", y=y))
+                placed.append(base.mark_rule(color=TEXT, strokeWidth=2).encode(x=x, x2=alt.X2("until:Q"), y=y))
         return alt.vconcat(*placed)
 
 
@@ -58,7 +58,7 @@ def _severity_chart(frame: pd.DataFrame, x: alt.X, corruptions: list[str]) -> Ch
         .mark_rule(strokeWidth=3)
         .encode(
             x=x,
-            x2="until:Q",
+            x2=alt.X2("until:Q"),
             y=alt.Y("value:Q", axis=alt.Axis(title="severity")),
             color=alt.Color("name:N", scale=method_scale(corruptions), legend=legend),
             strokeDash=alt.StrokeDash("name:N", scale=method_scale(corruptions, dash), legend=legend),

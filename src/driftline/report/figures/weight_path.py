@@ -53,7 +53,7 @@ class WeightPath(NetworkFigure):
         y = alt.Y("accuracy:Q", scale=alt.Scale(zero=False), axis=axis)
         tooltip = ["method:N", "seed:O", "s:Q", "accuracy:Q", "n:Q"]
         base = alt.Chart(width=1.4 * SIZE, height=SIZE).encode(
-            x=x, y=y, color=method_color(frame), detail="run:N", tooltip=tooltip
+            x=x, y=y, color=method_color(frame), detail=alt.Detail("run:N"), tooltip=tooltip
         )
         line = base.mark_line(strokeWidth=1.8).encode(strokeDash=method_dash(frame))
         ends = base.mark_point(filled=False, size=45, opacity=1).encode(shape=method_shape(frame))

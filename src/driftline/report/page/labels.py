@@ -51,7 +51,7 @@ def end_labels(labels: Sequence[EndLabel], span: tuple[float, float], height: fl
             baseline="middle",
             text=alt.ExprRef(f"width > {wide} ? {json.dumps(two_lines(label.text))} : ''"),  # a hidden text takes room
         )
-        .encode(x="at:Q", y="value:Q")
+        .encode(x=alt.X("at:Q"), y=alt.Y("value:Q"))
         for place, label in zip(places, ordered, strict=True)
     ]
 

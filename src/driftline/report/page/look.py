@@ -33,10 +33,14 @@ MAX_TICKS = 6
 def look(chart: alt.TopLevelMixin, description: str) -> JsonObject:
     """Return the spec of a chart that fills the width of its place."""
     spec: JsonObject = chart.to_dict(validate=False)  # validation takes longer than everything else
-    spec |= {"config": CONFIG, "autosize": {"type": "fit-x", "contains": "padding"}}
     spec.pop("$schema", None)
-    spec["description"] = description
-    return spec
+    return with_look(spec, description)
+
+
+def with_look(spec: JsonObject, description: str) -> JsonObject:
+    """Return a spec in the same look."""
+    size = {"type": "fit-x", "contains": "padding"}
+    return {**spec, "config": CONFIG, "autosize": size, "description": description}
 
 
 def time_ticks(names: Sequence[str], words: Sequence[str]) -> dict[int, str]:

@@ -1,14 +1,15 @@
 """Small multiples: a curve per method, each in a chart of its own with the baseline behind it.
 
-Dashed lines are where the stream changes, triangles where the method resets itself.
+Dashed lines are where the stream changes, triangles where the method resets itself. A page has hundreds of these
+charts. They are plain Vega-Lite: Altair copies all parts of a chart at every step, which takes most of a report's time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
-import altair as alt
 import numpy as np
 
 from driftline.metrics import title
@@ -16,14 +17,21 @@ from driftline.report.analysis.curves import Series, time_names
 from driftline.report.analysis.events import changes, resets
 from driftline.report.analysis.groups import Group
 from driftline.report.page.embed import PageCharts, PlacedChart
-from driftline.report.page.look import FAINT, OLD, look, named_axis, time_ticks
+from driftline.report.page.look import FAINT, OLD, named_axis, time_ticks, with_look
 from driftline.types import JsonObject, JsonRow
 
 HEIGHT = 130
 LONG = 24  # times, from which on a chart can be zoomed
 FIELDS = ["time", "at", "value", "low", "high", "n", "seeds"]
 PERCENT = ".1%"
-ZOOM = "wheel![event.shiftKey]"
+QUANTITY: JsonObject = {"type": "quantitative"}
+TRIANGLE: JsonObject = {"shape": "triangle-up", "size": 30, "yOffset": -4}
+ZOOM: JsonObject = {
+    "name": "zoom",
+    "select": {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.shiftKey]"},
+    "bind": "scales",
+}
+"""A long stream can be moved, and zoomed by the wheel with Shift, so that the page scrolls."""
 
 
 def multiples(
@@ -37,73 +45,80 @@ def multiples(
         point = [row["time"], place[str(row["time"])], *(row[name] for name in FIELDS[2:])]
         by_method.setdefault(row["method"], []).append(point)
     ends = [value for column in ("value", "low", "high") for value in series.values(column)]
-    scale = alt.Scale(domain=[max(0.0, min(ends) - 0.02), min(1.0, max(ends) + 0.02)], nice=False, zero=False)
+    domain = max(0.0, min(ends) - 0.02), min(1.0, max(ends) + 0.02)
+    plot = _Plot(tuple(times), domain, title(metric))
     data = {method: page.add_data(Series(FIELDS, rows)) for method, rows in by_method.items()}
-    behind = [_line(data[baseline], times, scale, metric, OLD, thin=True)] if baseline in data else []
-    behind += _events(times, scale, changes(group), alt.MarkDef("rule", color=FAINT, strokeDash=[2, 3]))
+    marks = plot.events(changes(group), {"type": "rule", "color": FAINT, "strokeDash": [2, 3]})
     placed = []
     for method, name in data.items():
+        behind = [plot.baseline(data[baseline])] if baseline in data and method != baseline else []
         color = colors.get(method, OLD)
-        own = _line(name, times, scale, metric, color, thin=False)
-        triangle = alt.MarkDef("point", shape="triangle-up", filled=True, size=30, color=color, yOffset=-4, clip=True)
-        returns = _events(times, scale, dict.fromkeys(resets(group, method), "reset"), triangle)
-        layers = [*(behind if method != baseline else behind[1:]), own, *returns]
-        placed.append(page.add_chart(method, _spec(layers, f"{title(metric)} of {method} over time", len(times))))
+        triangle = {"type": "point", "clip": True, "color": color, "filled": True, **TRIANGLE}
+        returns = plot.events(dict.fromkeys(resets(group, method), "reset"), triangle)
+        layers = [*behind, *marks, *plot.curve(color), *returns]
+        layers[0] = {**layers[0], "params": [ZOOM]} if len(times) > LONG else layers[0]
+        spec = {"data": {"name": name}, "layer": layers, "width": "container", "height": HEIGHT}
+        about = f"{plot.title} of {method} over time{f', and of {baseline} behind it' if behind else ''}"
+        placed.append(page.add_chart(method, with_look(spec, about)))
     return tuple(placed)
 
 
-def _events(times: Sequence[str], scale: alt.Scale, events: Mapping[int, str], mark: alt.MarkDef) -> list[Any]:
-    """Return marks at numbers of images, where times are such numbers: a time is the end of its window."""
-    if not events or not all(name.isdecimal() for name in times):
-        return []
-    ends = [0, *map(int, times)]
-    at: Iterable[float] = np.interp(list(events), ends, range(-1, len(times)))
-    rows = [
-        {
-            "at": round(float(place), 3),
-            "value": scale.domain[0],
-            "high": scale.domain[1],
-            "event": name,
-            "images": f"{n:,}",
-        }
-        for place, (n, name) in zip(at, events.items(), strict=True)
-    ]
-    plot = alt.Chart(alt.Data(values=rows), width="container", height=HEIGHT)
-    tooltip = [alt.Tooltip("event:N"), alt.Tooltip("images:N", title="after images")]
-    y2 = {"y2": "high:Q"} if mark.type == "rule" else {}
-    plot = plot.encode(x=_x(times), y=alt.Y("value:Q", scale=scale), tooltip=tooltip, **y2)
-    plot.mark = mark
-    return [plot]
+@dataclass(frozen=True)
+class _Plot:
+    """What the charts of a metric share: the times, the scale of shares, and the metric's title."""
 
+    times: tuple[str, ...]
+    domain: tuple[float, float]
+    title: str
 
-def _x(times: Sequence[str]) -> alt.X:
-    scale = alt.Scale(domain=[-0.2, len(times) - 0.8], nice=False)
-    return alt.X("at:Q", scale=scale, axis=named_axis(time_ticks(times, times)))
+    @cached_property
+    def x(self) -> JsonObject:
+        axis = named_axis(time_ticks(self.times, self.times)).to_dict(validate=False)
+        scale = {"domain": [-0.2, len(self.times) - 0.8], "nice": False}
+        return {"field": "at", **QUANTITY, "scale": scale, "axis": axis}
 
+    def y(self, field: str, **axis: object) -> JsonObject:
+        """Return the vertical position."""
+        scale = {"domain": list(self.domain), "nice": False, "zero": False}
+        return {"field": field, **QUANTITY, "scale": scale, **axis}
 
-def _line(data: str, times: Sequence[str], scale: alt.Scale, metric: str, color: str, thin: bool) -> Any:
-    y = alt.Y("value:Q", scale=scale, axis=alt.Axis(title=None, format=".0%", tickCount=3))
-    plot = alt.Chart(alt.NamedData(name=data), width="container", height=HEIGHT).encode(x=_x(times))
-    if thin:
-        return plot.mark_line(color=color, strokeWidth=1.2, opacity=0.7, clip=True).encode(y=y)
-    tooltip = [
-        alt.Tooltip("time:N"),
-        alt.Tooltip("value:Q", title=title(metric), format=PERCENT),
-        alt.Tooltip("low:Q", title="95% interval from", format=PERCENT),
-        alt.Tooltip("high:Q", title="to", format=PERCENT),
-        *("n:Q", "seeds:Q"),
-    ]
-    return alt.layer(
-        plot.mark_area(color=color, opacity=0.18, clip=True).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
-        plot.mark_line(color=color, strokeWidth=2, clip=True).encode(y=y),
-        plot.mark_point(color=color, filled=True, size=22, opacity=1, clip=True).encode(y=y, tooltip=tooltip),
-    )
+    @cached_property
+    def value(self) -> JsonObject:
+        return self.y("value", axis={"title": None, "format": ".0%", "tickCount": 3})
 
+    def baseline(self, data: str) -> JsonObject:
+        """Return a thin line."""
+        mark = {"type": "line", "color": OLD, "strokeWidth": 1.2, "opacity": 0.7, "clip": True}
+        return {"data": {"name": data}, "mark": mark, "encoding": {"x": self.x, "y": self.value}}
 
-def _spec(layers: list[Any], description: str, times: int) -> JsonObject:
-    """Return the chart; a long stream can be moved, and zoomed by the wheel with Shift, so that the page scrolls."""
-    chart = alt.layer(*layers)
-    if times > LONG:
-        zoom = alt.selection_interval(bind="scales", encodings=["x"], name="zoom", zoom=ZOOM)
-        chart = chart.add_params(zoom)
-    return look(chart, description)
+    def curve(self, color: str) -> list[JsonObject]:
+        """Return a line with its interval and its points."""
+        tooltip = [
+            {"field": "time", "type": "nominal"},
+            {"field": "value", **QUANTITY, "title": self.title, "format": PERCENT},
+            {"field": "low", **QUANTITY, "title": "95% interval from", "format": PERCENT},
+            {"field": "high", **QUANTITY, "title": "to", "format": PERCENT},
+            *({"field": name, **QUANTITY} for name in ("n", "seeds")),
+        ]
+        drawn: JsonObject = {"color": color, "clip": True}
+        parts = (
+            ({"type": "area", "opacity": 0.18}, {"y": self.y("low"), "y2": {"field": "high"}}),
+            ({"type": "line", "strokeWidth": 2}, {"y": self.value}),
+            ({"type": "point", "filled": True, "size": 22, "opacity": 1}, {"y": self.value, "tooltip": tooltip}),
+        )
+        return [{"mark": {**mark, **drawn}, "encoding": {"x": self.x, **encoding}} for mark, encoding in parts]
+
+    def events(self, events: Mapping[int, str], mark: JsonObject) -> list[JsonObject]:
+        """Return marks at numbers of images, where times are such numbers: a time is the end of its window."""
+        if not events or not all(name.isdecimal() for name in self.times):
+            return []
+        at = np.interp(list(events), [0, *map(int, self.times)], range(-1, len(self.times)))
+        low, high = self.domain
+        rows = [
+            {"at": round(float(place), 3), "value": low, "high": high, "event": name, "images": f"{n:,}"}
+            for place, (n, name) in zip(at, events.items(), strict=True)
+        ]
+        named = {"field": "event", "type": "nominal"}, {"field": "images", "type": "nominal", "title": "after images"}
+        encoding: JsonObject = {"x": self.x, "y": self.y("value"), "tooltip": list(named)}
+        encoding |= {"y2": {"field": "high"}} if mark["type"] == "rule" else {}
+        return [{"data": {"values": rows}, "mark": mark, "encoding": encoding}]

@@ -92,7 +92,7 @@ def _chart(scene: Scene, cells: list[JsonObject], times: Sequence[str], span: Sp
     layers = []
     for line, color, width in (("later", OLD, 1.2), ("own", NEW, 2.2)):
         plot = base(scene.charts.add_data(Series(FIELDS, rows[line])), HEIGHT).encode(x=x, y=y_axis("value", span))
-        by_model = plot.encode(detail="trained:N") if line == "later" else plot
+        by_model = plot.encode(detail=alt.Detail("trained:N")) if line == "later" else plot
         layers += [
             by_model.mark_line(color=color, strokeWidth=width),
             plot.mark_point(color=color, filled=True, opacity=1, size=18 * width).encode(tooltip=tooltips(*TOOLTIP)),

@@ -102,12 +102,12 @@ def _place(column: Column, pairs: Pairs, page: PageCharts) -> PlacedChart:
     axis = alt.Axis(title=None, grid=True, tickCount=4, format=",.0f")
     layers = [
         plot.mark_rule(color=NEW, strokeWidth=6, opacity=0.3, strokeCap="round").encode(
-            x=alt.X("low:Q", scale=span.scale, axis=axis), x2="high:Q"
+            x=alt.X("low:Q", scale=span.scale, axis=axis), x2=alt.X2("high:Q")
         ),
-        plot.mark_rule(color=REST).encode(x=alt.X("ours:Q"), x2="printed:Q"),
-        plot.mark_point(color=NEW, filled=True, size=70, opacity=1).encode(x="ours:Q"),
+        plot.mark_rule(color=REST).encode(x=alt.X("ours:Q"), x2=alt.X2("printed:Q")),
+        plot.mark_point(color=NEW, filled=True, size=70, opacity=1).encode(x=alt.X("ours:Q")),
         plot.mark_point(shape="diamond", fill=PAPER, stroke=INK, size=90, opacity=1, strokeWidth=1.4).encode(
-            x="printed:Q"
+            x=alt.X("printed:Q")
         ),
     ]
     title = f"{column.name}, printed and ours"

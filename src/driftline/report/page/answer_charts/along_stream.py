@@ -81,7 +81,7 @@ def _between(scene: Scene, found: dict[str, list[JsonRow]], x: alt.X, span: Span
     old = {row[1]: row[2] for row in found[scene.reference]}
     rows = [{"at": row[1], "new": row[2], "old": old[row[1]]} for row in found[scene.answer.method] if row[1] in old]
     plot = alt.Chart(alt.Data(values=rows), width="container")
-    return [plot.mark_area(color=NEW_SOFT, opacity=0.8).encode(x=x, y=y_axis("old", span), y2="new:Q")]
+    return [plot.mark_area(color=NEW_SOFT, opacity=0.8).encode(x=x, y=y_axis("old", span), y2=alt.Y2("new:Q"))]
 
 
 def _changes(scene: Scene, x: alt.X, span: Span, last: int) -> list[alt.Chart]:
@@ -98,11 +98,11 @@ def _changes(scene: Scene, x: alt.X, span: Span, last: int) -> list[alt.Chart]:
     ]
     plot = alt.Chart(alt.Data(values=rows), width="container").encode(x=x)
     rule = plot.mark_rule(color=FAINT, strokeDash=[3, 3], strokeWidth=1).encode(
-        y=y_axis("low", span), y2="high:Q", tooltip=tooltips(("text", "begins"), ("at", "after images"))
+        y=y_axis("low", span), y2=alt.Y2("high:Q"), tooltip=tooltips(("text", "begins"), ("at", "after images"))
     )
     words = plot.mark_text(
         align="left", baseline="top", dx=4, dy=2, color=SOFT, opacity=alt.ExprRef(f"width > {WIDE} ? 1 : 0")
-    ).encode(y=y_axis("high", span), text="word:N")
+    ).encode(y=y_axis("high", span), text=alt.Text("word:N"))
     return [rule, words]
 
 

@@ -62,12 +62,13 @@ def draw(scene: Scene, chart: Cost) -> JsonObject | None:
     layers = [
         *_dotted(steps, x, y_span),
         plot.mark_rule(strokeWidth=4, opacity=SOFT_OPACITY, strokeCap="round").encode(
-            y=y_axis("low", y_span), y2="high:Q"
+            y=y_axis("low", y_span), y2=alt.Y2("high:Q")
         ),
         plot.mark_point(filled=True, opacity=1, size=80).encode(y=y),
-        *point_labels(scene, {row[0]: (row[1], row[2]) for row in rows}, x_span, y_span, lines),
     ]
-    return look(alt.layer(*layers), scene.answer.text)
+    spec = look(alt.layer(*layers), scene.answer.text)
+    spec["layer"] += point_labels(scene, {row[0]: (row[1], row[2]) for row in rows}, x_span, y_span, lines)
+    return spec
 
 
 def _row(point: CostPoint) -> JsonRow:

@@ -57,7 +57,7 @@ def draw(scene: Scene, chart: Dots) -> JsonObject | None:
     layers = [
         *_line(scene, scores, x, column.share),
         plot.mark_rule(strokeWidth=6, strokeCap="round", opacity=SOFT_OPACITY).encode(
-            x=alt.X("low:Q"), x2="high:Q", y=y, color=color
+            x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y, color=color
         ),
         plot.transform_filter(alt.FieldOneOfPredicate(field="method", oneOf=[m for m in order if m not in hollow]))
         .mark_point(filled=True, size=90, opacity=1)

@@ -67,7 +67,7 @@ def line_names(scene: Scene, chart: OldAndNew) -> dict[str, str]:
 def _line(plot: alt.Chart, color: str, span: Span, unit: str) -> list[alt.Chart]:
     """Return a line with its interval and its points."""
     return [
-        plot.mark_area(color=color, opacity=0.12).encode(y=y_axis("low", span), y2="high:Q"),
+        plot.mark_area(color=color, opacity=0.12).encode(y=y_axis("low", span), y2=alt.Y2("high:Q")),
         plot.mark_line(color=color, strokeWidth=2.2, strokeJoin="round").encode(y=y_axis("value", span)),
         plot.mark_point(color=color, filled=True, size=46, opacity=1).encode(
             y=y_axis("value", span), tooltip=tooltips(*TOOLTIP, ("time", unit))
@@ -109,8 +109,8 @@ def _gap(chart: OldAndNew, lines: dict[str, list[JsonRow]], x: alt.X) -> list[al
     row = {"at": at, "low": low, "high": high, "middle": (low + high) / 2, "text": f"{high - low:.0f} points"}
     plot = alt.Chart(alt.Data(values=[row]), width="container").encode(x=x)
     return [
-        plot.mark_rule(color=INK, strokeWidth=1.4).encode(y="low:Q", y2="high:Q"),
+        plot.mark_rule(color=INK, strokeWidth=1.4).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q")),
         plot.mark_text(color=INK, fontWeight=600, align="right" if right else "left", dx=-7 if right else 7).encode(
-            y="middle:Q", text="text:N"
+            y=alt.Y("middle:Q"), text=alt.Text("text:N")
         ),
     ]

@@ -51,12 +51,13 @@ def draw(scene: Scene, chart: Plane) -> JsonObject | None:
     soft: JsonObject = {"strokeWidth": 4, "opacity": SOFT_OPACITY, "strokeCap": "round"}
     bars = [((row[2], row[4]), (row[3], row[4])) for row in rows if row[2] is not None]
     layers = [
-        plot.mark_rule(**soft).encode(x=alt.X("x_low:Q", scale=x_span.scale), x2="x_high:Q", y=y),
-        plot.mark_rule(**soft).encode(x=x, y=y_axis("y_low", y_span), y2="y_high:Q"),
+        plot.mark_rule(**soft).encode(x=alt.X("x_low:Q", scale=x_span.scale), x2=alt.X2("x_high:Q"), y=y),
+        plot.mark_rule(**soft).encode(x=x, y=y_axis("y_low", y_span), y2=alt.Y2("y_high:Q")),
         plot.mark_point(filled=True, opacity=1, size=80).encode(x=x, y=y),
-        *point_labels(scene, {row[0]: (row[1], row[4]) for row in rows}, x_span, y_span, bars),
     ]
-    return look(alt.layer(*layers), scene.answer.text)
+    spec = look(alt.layer(*layers), scene.answer.text)
+    spec["layer"] += point_labels(scene, {row[0]: (row[1], row[4]) for row in rows}, x_span, y_span, bars)
+    return spec
 
 
 def scene_colors(scene: Scene, methods: list[str]) -> alt.Color:

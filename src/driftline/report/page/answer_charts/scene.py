@@ -14,6 +14,7 @@ from driftline.report.analysis.result_table import ResultTable
 from driftline.report.page.embed import PageCharts
 from driftline.report.page.labels import Spot, place_labels
 from driftline.report.page.look import NEW, OLD, REST, SOFT
+from driftline.types import JsonObject
 
 NOMINAL, NARROW = 420, 270  # inner width of a chart on a card, and on a phone
 WIDE = 330  # from here on labels are right of lines
@@ -92,9 +93,12 @@ Line = tuple[tuple[float, float], tuple[float, float]]
 
 def point_labels(
     scene: Scene, points: Mapping[str, tuple[float, float]], x: Span, y: Span, lines: Sequence[Line] = ()
-) -> list[alt.Chart]:
-    """Return names beside points and off lines: placed for the width of a card, and for that of a phone."""
-    layers = []
+) -> list[JsonObject]:
+    """Return names beside points and off lines: placed for the width of a card, and for that of a phone.
+
+    They are specs for the layers of a finished chart: Altair takes a second for so many.
+    """
+    layers: list[JsonObject] = []
     order = [name for name in scene.order(list(points)) if name in points]
     for nominal, shown in ((NOMINAL, f"width > {WIDE} ? 1 : 0"), (NARROW, f"width > {WIDE} ? 0 : 1")):
         spots = [
@@ -104,10 +108,11 @@ def point_labels(
         boxes = [(low[0] - 2, low[1] - 2, high[0] + 2, high[1] + 2) for low, high in ends]
         for name, label in place_labels(spots, nominal + 20, scene.height, boxes).items():
             row = {"x": points[name][0], "y": points[name][1], "text": name}
-            style: dict[str, Any] = {"align": label.align, "dx": label.dx, "dy": label.dy, "baseline": "middle"}
-            style |= {"color": scene.text_color(name), "fontWeight": scene.weight(name), "opacity": alt.ExprRef(shown)}
-            mark = alt.Chart(alt.Data(values=[row]), width="container").mark_text(**style)
-            layers.append(mark.encode(x="x:Q", y="y:Q", text="text:N"))
+            mark = {"type": "text", "align": label.align, "dx": label.dx, "dy": label.dy, "baseline": "middle"}
+            mark |= {"color": scene.text_color(name), "fontWeight": scene.weight(name), "opacity": {"expr": shown}}
+            encoding = {field: {"field": field, "type": "quantitative"} for field in ("x", "y")}
+            encoding["text"] = {"field": "text", "type": "nominal"}
+            layers.append({"data": {"values": [row]}, "mark": mark, "encoding": encoding})
     return layers
 
 
