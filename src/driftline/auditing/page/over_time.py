@@ -20,7 +20,7 @@ from driftline.report.page.embed import PageCharts, PlacedChart
 from driftline.report.page.labels import EndLabel, end_labels
 from driftline.report.page.look import FAINT, NEW, NEW_SOFT, OLD, PAPER, REST, SOFT, look, named_axis
 
-HEIGHT = 290
+HEIGHT = 320
 LABELS = 128  # pixels right of the lines for their names, where the chart is wide enough
 WIDE = 500
 MAX_MARKS = 3
@@ -181,7 +181,7 @@ def _change_marks(view: View) -> list[Mark]:
             marks.append(Mark(at, f"change {time_text(date.at)}", FAINT))
     since = behind_since(view)
     if since is not None and verdict is not None and (verdict.aged or verdict.miscalibrated):
-        marks.append(Mark(since, f"clearly behind in {view.words[since]}", OLD))
+        marks.append(Mark(since, f"clearly behind {view.names.within(since)}", OLD))
     return sorted(marks, key=lambda mark: mark.at)[-MAX_MARKS:]
 
 
@@ -189,7 +189,7 @@ def _marks(marks: Sequence[Mark], span: tuple[float, float], count: int, x: alt.
     """Return dashed lines with their words above the plot, each on a line of its own, as a phone is narrow."""
     layers = []
     for row, mark in enumerate(marks):
-        right = mark.at > 0.6 * count
+        right = mark.at > 0.5 * count
         data = alt.Chart(alt.Data(values=[{"at": mark.at, "value": span[1], "text": mark.text}]), width="container")
         color = SOFT if mark.color == FAINT else mark.color
         layers.append(data.mark_rule(color=mark.color, strokeDash=[3, 3]).encode(x=x))
