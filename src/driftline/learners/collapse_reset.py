@@ -13,10 +13,10 @@ Resets by a signal are not new. ASR (Lim et al., "When and Where to Reset Matter
 ICLR 2026) compares the entropy of a batch's mean logits with its own running value, restores the later layers only and
 adds a penalty; SAR resets when the mean loss is low. Here the reference is the frozen model on the same inputs, so that
 imbalanced or correlated labels, which lower both entropies, do not look like a collapse; the reset is complete; and
-there is one threshold, in nats. Shares of predicted classes are compared and not mean probabilities: with few inputs the
-entropy of the latter also falls when answers merely become confident. The price is one more forward pass per batch. A
-wrong but balanced solution has no gap, and a method that rightly follows imbalanced labels better than the frozen model
-has one.
+there is one threshold, in nats. Predicted classes are counted instead of averaging probabilities, because over few
+inputs the entropy of mean probabilities also falls when answers merely become confident. The price is one more forward
+pass per batch. A wrong but balanced solution has no gap, and a method that follows imbalanced labels better than the
+frozen model has one.
 """
 
 from __future__ import annotations

@@ -96,9 +96,7 @@ def rotate_hue(x: Tensor, share: float) -> Tensor:
     return torch.stack([top - spread * torch.minimum(k, 4 - k).clamp(0, 1) for k in places], dim=1)
 
 
-def affine_warp(
-    x: Tensor, *, rotation: float, right: float, down: float, zoom: float, edges: str = "border"
-) -> Tensor:
+def affine_warp(x: Tensor, *, rotation: float, right: float, down: float, zoom: float, edges: str = "border") -> Tensor:
     """Rotate by degrees, translate by fractions of the size and zoom; adds a margin of `BLUR_RADIUS` pixels.
 
     `edges`: what is beyond them, "border" (the pixels at the edge) or "reflection".

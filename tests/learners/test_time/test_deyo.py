@@ -70,7 +70,7 @@ def by_hand(*, one_order: bool = False, over_batch: bool = False) -> tuple[list[
 
 def test_the_first_updates_are_those_done_by_hand() -> None:
     outputs, weights, counts = by_hand()
-    assert all(0 < selected for _, selected in counts)
+    assert all(selected > 0 for _, selected in counts)
     assert any(selected < sure < 9 for sure, selected in counts)  # both reasons to leave a sample out occur
     must_agree(ready(DeYO(lr=LR, entropy_fraction=SHARE, min_drop=DROP)), BATCHES[:4], outputs, weights)
     for wrong in (by_hand(one_order=True)[1], by_hand(over_batch=True)[1]):

@@ -35,7 +35,10 @@ def test_the_worked_example() -> None:
     torch.testing.assert_close(with_prior(OUTPUTS, "logits"), OUTPUTS * prior, atol=1e-3, rtol=0)
     by_bayes = OUTPUTS.softmax(dim=1) * prior
     torch.testing.assert_close(
-        with_prior(OUTPUTS, "probabilities").softmax(dim=1), by_bayes / by_bayes.sum(dim=1, keepdim=True), atol=1e-4, rtol=0
+        with_prior(OUTPUTS, "probabilities").softmax(dim=1),
+        by_bayes / by_bayes.sum(dim=1, keepdim=True),
+        atol=1e-4,
+        rtol=0,
     )
     assert with_prior(OUTPUTS, "none") is OUTPUTS
 

@@ -35,7 +35,7 @@ from torch.nn.functional import cosine_similarity
 from driftline.device import to_device
 from driftline.errors import UserError
 from driftline.learners.settings import Fraction, Inside, Positive
-from driftline.learners.test_time.base import NormAdapter, entropy
+from driftline.learners.test_time.base import NormAdapter
 from driftline.learners.test_time.cotta import symmetric_cross_entropy
 from driftline.registry import register
 from driftline.tasks import Task
@@ -90,7 +90,7 @@ class ROID(NormAdapter):
 
 
 def sample_weights(p: Tensor, mean: Tensor, temperature: float) -> Tensor:
-    """Return the weight of each sample: large if its answer is certain and unlike the mean; 0 if it is like the mean."""
+    """Return each sample's weight: large if its answer is certain and unlike the mean, 0 if it is like the mean."""
     diversity = _scaled(1 - cosine_similarity(mean[None], p))
     certainty = _scaled((p * p.clamp(min=1e-30).log()).sum(dim=1))
     weights = (diversity * certainty / temperature).exp()
