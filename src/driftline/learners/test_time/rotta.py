@@ -22,7 +22,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -137,11 +137,11 @@ class BalancedMemory(Stateful):
     def __init__(self, size: int, classes: int) -> None:
         self.size, self.classes = size, classes
         self.images: Tensor | None = None
-        self.items: list[dict[str, Any]] = []  # in order of arrival; `row`: the place in `images`
+        self.items: list[dict[str, float]] = []  # in order of arrival; `row`: the place in `images`
 
     def join(self, image: Tensor, label: int, uncertainty: float) -> None:
         """Take an image, if it should be taken, and let all grow older."""
-        item = {"row": 0, "label": label, "uncertainty": uncertainty, "age": 0}
+        item: dict[str, float] = {"row": 0, "label": label, "uncertainty": uncertainty, "age": 0}
         if (row := self._free_row(item)) is not None:
             if self.images is None:
                 self.images = image.new_zeros((self.size, *image.shape))
@@ -154,14 +154,14 @@ class BalancedMemory(Stateful):
         """Return the images and their ages."""
         assert self.images is not None
         ages = to_device(torch.tensor([float(item["age"]) for item in self.items]))
-        return self.images[[item["row"] for item in self.items]], ages
+        return self.images[[int(item["row"]) for item in self.items]], ages
 
-    def score(self, item: Mapping[str, Any]) -> float:
+    def score(self, item: Mapping[str, float]) -> float:
         """Return how much an image should leave: more if it is old, and if its answer is uncertain."""
-        age: float = 1 / (1 + math.exp(-item["age"] / self.size))
-        return age + float(item["uncertainty"]) / math.log(self.classes)
+        age = 1 / (1 + math.exp(-item["age"] / self.size))
+        return age + item["uncertainty"] / math.log(self.classes)
 
-    def _free_row(self, new: Mapping[str, Any]) -> int | None:
+    def _free_row(self, new: Mapping[str, float]) -> int | None:
         """Return the place for a new image, from which another one may have left; None if it is dropped."""
         counts = Counter(item["label"] for item in self.items)
         classes = {new["label"]}
@@ -174,5 +174,4 @@ class BalancedMemory(Stateful):
         if self.score(leaving) <= self.score(new):
             return None
         self.items.remove(leaving)
-        row: int = leaving["row"]
-        return row
+        return int(leaving["row"])
