@@ -51,6 +51,10 @@ class LAME(Learner):
         if not isinstance(task, Classification):
             raise RequirementError("a classification task", "lame needs a classification task")
 
+    @property
+    def batch_dependent(self) -> bool:
+        return True
+
     def predict(self, x: Inputs) -> Answers:
         inputs = torch_model(self.model).encode(x)
         parts = torch.arange(len(inputs)).tensor_split(max(1, -(-len(inputs) // self.batch)))
