@@ -1,7 +1,8 @@
-"""Make docs/report.png, the picture of a report in the README, and docs/audit.png: `python docs/screenshot.py [RUNS]`.
+"""Make the pictures of reports and audits in the documentation: `python docs/screenshot.py [RUNS]`.
 
-RUNS is a folder of finished runs; without it the quickstart makes some first; with `audit` only the audit's picture is
-made. Needs Chromium and playwright.
+`report.png` and `audit.png` show the first screen on a desktop, `report-phone.png`, `report-dark.png` and
+`report-print.png` the report on a phone, in dark mode and as it is printed. RUNS is a folder of finished runs; without
+it the quickstart makes some first; with `audit` only the audit's picture is made. Needs Chromium and playwright.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 
 import driftline
 from driftline.auditing.examples import table
@@ -19,9 +22,26 @@ from driftline.cli.commands.run_quickstart import run_quickstart
 from driftline.record.run import load
 from driftline.report.page.page import write_report
 
-PICTURE = Path(__file__).parent / "report.png"
-AUDIT_PICTURE = Path(__file__).parent / "audit.png"
-WIDTH, HEIGHT = 1280, 1086
+DOCS = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class View:
+    """How a page is looked at: the size of the window, and what the browser emulates."""
+
+    width: int
+    height: int
+    color_scheme: Literal["light", "dark"] = "light"
+    media: Literal["screen", "print"] = "screen"
+
+
+AUDIT = {"audit.png": View(1280, 1460)}
+REPORT = {
+    "report.png": View(1280, 1086),
+    "report-phone.png": View(390, 1000),
+    "report-dark.png": View(1280, 800, color_scheme="dark"),
+    "report-print.png": View(718, 1000, media="print"),  # A4 less its margins
+}
 
 
 def report(folder: Path, runs: Path | None) -> Path:
@@ -42,24 +62,27 @@ def audit_page(folder: Path) -> Path:
     return page
 
 
-def picture(page: Path, output: Path, width: int = WIDTH, height: int = HEIGHT) -> None:
-    """The first screen of the page, in light mode."""
+def pictures(page: Path, views: dict[str, View]) -> None:
+    """Save the first screen of the page in each view."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         sys.exit("chromium is not installed: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
-        tab.goto(page.as_uri())
-        tab.wait_for_selector("html[data-charts=drawn]", state="attached", timeout=120_000)
-        tab.screenshot(path=output)
+        for name, view in views.items():
+            size: ViewportSize = {"width": view.width, "height": view.height}
+            tab = browser.new_page(viewport=size, color_scheme=view.color_scheme)
+            tab.goto(page.as_uri())
+            tab.wait_for_selector("html[data-charts=drawn]", state="attached", timeout=120_000)
+            tab.emulate_media(media=view.media)
+            tab.screenshot(path=DOCS / name)
+            print(f"{DOCS / name}: {(DOCS / name).stat().st_size:,} bytes")
+            tab.close()
         browser.close()
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        picture(audit_page(Path(folder)), AUDIT_PICTURE, 1280, 1460)
+        pictures(audit_page(Path(folder)), AUDIT)
         if sys.argv[1:] != ["audit"]:
-            picture(report(Path(folder), Path(sys.argv[1]) if len(sys.argv) > 1 else None), PICTURE)
-    for made in (PICTURE, AUDIT_PICTURE):
-        print(f"{made}: {made.stat().st_size:,} bytes")
+            pictures(report(Path(folder), Path(sys.argv[1]) if len(sys.argv) > 1 else None), REPORT)

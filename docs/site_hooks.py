@@ -13,7 +13,8 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 GALLERY = ROOT / "build" / "gallery"
 DOCUMENTS = {
-    "README.md": "overview.md",
+    "README.md": "index.md",
+    "docs/index.md": "pages.md",
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
@@ -47,6 +48,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are not files of docs/."""
     from mkdocs.structure.files import File
 
+    files.remove(files.get_file_from_path("index.md"))  # the README is the first page, and the list of pages another
     for name, text in pages().items():
         files.append(File.generated(config, name, content=text))
     for picture in sorted(GALLERY.glob("*/*.svg")):
@@ -88,7 +90,9 @@ def site_links(markdown: str) -> str:
     """Return a text whose links name the pages of the site; a file that is not on the site keeps only its text.
 
     >>> site_links("[a](../README.md) [b](docs/audit.md#x) [c](examples/owner.ipynb) [d](https://x.org/README.md)")
-    '[a](overview.md) [b](audit.md#x) [c](notebook-owner.md) [d](https://x.org/README.md)'
+    '[a](index.md) [b](audit.md#x) [c](notebook-owner.md) [d](https://x.org/README.md)'
+    >>> site_links("[results](../results/README.md)")
+    'results'
     >>> site_links("![A picture](docs/report.png) by [its script](docs/screenshot.py)")
     '![A picture](report.png) by its script'
     """
@@ -96,9 +100,11 @@ def site_links(markdown: str) -> str:
     def rename(match: re.Match[str]) -> str:
         text, path, anchor = match[1], match[2], match[3] or ""
         target = path.removeprefix("../").removeprefix("docs/")
+        target = "docs/index.md" if target == "index.md" else target
         if target.endswith(".ipynb"):
             target = f"notebook-{Path(target).stem}.md"
-        return f"[{text}]({DOCUMENTS.get(target, target)}{anchor})" if target.endswith(ON_SITE) else text
+        site = DOCUMENTS.get(target, target)
+        return f"[{text}]({site}{anchor})" if site.endswith(ON_SITE) and "/" not in site else text
 
     return LINK.sub(rename, markdown)
 

@@ -260,6 +260,10 @@ def main(
     Entropy minimization on a logistic regression with batch norm, under two corruptions.
     """
     check_format(output)
+    if scores == output.with_suffix(".csv"):
+        raise typer.BadParameter(
+            f"{scores} is the file of the picture's numbers: name another one", param_hint="--scores"
+        )
     every = max(1, steps // 600)
     summaries, first = [], []
     for draw in range(seed, seed + seeds):

@@ -6,19 +6,21 @@ pass, so the simulated one must be there before.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import transformers
 import yaml
 from torch import nn
 from torch.nn import functional
 
 from driftline import device, models, registry
 from driftline.calibration.run import calibrate_model
-from driftline.device import DeviceSettings, dropout, place, resolve, to_device, to_numpy
+from driftline.device import DeviceSettings, dropout, place, resolve, to_device, to_double, to_numpy
 from driftline.engine.build import DatasetCache
 from driftline.engine.costs.forecast import _accelerators
 from driftline.engine.costs.profiler import profile_stage
@@ -30,6 +32,7 @@ from driftline.engine.stages import Pretrain, Stage, StreamRun
 from driftline.errors import UserError
 from driftline.learners.supervised.ft import FineTune
 from driftline.learners.test_time.tent import Tent
+from driftline.models.preprocessing import to_float_batch
 from driftline.seeds import Seed
 from driftline.spec import parse
 from driftline.spec.keys import run_key
@@ -37,11 +40,13 @@ from driftline.store.store import Store
 from driftline.tasks import TextToText
 from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
 from driftline.testing.learner import ContractCheck, default_models
+from driftline.testing.on_device import check_on_device
 from driftline.training.fit import descend_on, optimizer_step
+from driftline.training.mac_counter import MacCounter
 from driftline.training.torch_model import torch_model
 from driftline.types import Samples
 
-from . import sim_device
+from . import sim_device, stand_ins
 from .test_contracts import quick
 
 SIM = DeviceSettings(name=sim_device.NAME)
@@ -65,15 +70,8 @@ def contract(name: str) -> ContractCheck:
 @pytest.mark.parametrize("name", registry.names("method"))
 def test_every_method_ends_as_on_the_cpu(name: str) -> None:
     sim_device.copies.clear()
-    contract(name).same_on_device("sim", tolerance=1e-4 if name in BY_ROUNDING else 0)
+    check_on_device(contract(name), "sim", tolerance=1e-4 if name in BY_ROUNDING else 0)
     assert sim_device.copies["ops"] > 0
-
-
-@pytest.mark.parametrize("name", ["ewc", "cotta", "moco-nb", "si", "er", "groupdro-t", "oltr", "exemplar-tuning"])
-def test_a_run_on_a_device_survives_interruption(name: str) -> None:
-    check, schedule = contract(name), "all labels at once"
-    with device.use(SIM):
-        check._continues_when_restored(schedule, check._same_each_time(schedule))
 
 
 def test_the_simulated_device_refuses_what_a_gpu_refuses() -> None:
@@ -107,7 +105,7 @@ def test_a_checkpoint_from_a_device_is_the_cpus() -> None:
         saved = on_sim.state()
     on_cpu.learn(check.steps[0].samples.x, check.steps[0].samples.y)
     moved = check.learner()
-    moved.restore(check._saved_and_loaded(saved))
+    moved.restore(check.saved_and_loaded(saved))
     x = check.probe.x
     np.testing.assert_array_equal(on_cpu.predict(x).scores, moved.predict(x).scores)
     assert moved.importance.device.type == "cpu"  # type: ignore[attr-defined]
@@ -149,7 +147,7 @@ def test_a_seed_reaches_the_generators_of_host_and_device_and_no_other(monkeypat
 
 
 def test_names_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert resolve("cpu") == torch.device("cpu")
+    assert resolve("cpu") == resolve("cpu:0") == torch.device("cpu")
     assert resolve("auto") == resolve("sim") == resolve("sim:0") == torch.device("sim:0")
     monkeypatch.setenv(device.DEVICE_VARIABLE, "cpu")
     assert resolve("") == torch.device("cpu")
@@ -159,6 +157,9 @@ def test_names_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         resolve("sim:3")
     with pytest.raises(UserError, match="unknown device 'gpu': use auto, cpu, cuda"):
         resolve("gpu")
+    for name in ("CUDA", "cuda:-1", "cuda 1", "cuda:1:2", "cuda:"):
+        with pytest.raises(UserError, match=f"unknown device '{name}': use auto, cpu, cuda"):
+            parse({**SPEC, "device": name})
 
 
 def test_workers_share_devices_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +171,62 @@ def test_workers_share_devices_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == ["sim:0", "sim:1", "sim:0"]
     assert device.device_count("sim") == device.device_count("auto") == 2
     assert device.device_count("sim:1") == device.device_count("cpu") == 1
+
+
+def test_a_clock_waits_for_the_device_that_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[torch.device] = []
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.accelerator, "synchronize", waited.append)
+    with device.use(DeviceSettings(name="sim:1")):
+        device.clock()
+    assert waited == [torch.device("sim:1")]
+
+
+def test_tf32_is_that_of_the_present_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch keeps it for the whole process, in which runs with other settings may follow."""
+    switches = torch.backends.cuda.matmul, torch.backends.cudnn
+    for switch in switches:
+        monkeypatch.setattr(switch, "allow_tf32", switch.allow_tf32)
+    monkeypatch.setattr(device, "_current", lambda name, environment: torch.device("cuda", 0))
+    for allowed in (True, False, True):
+        with device.use(DeviceSettings(name="cuda", tf32=allowed)):
+            assert device.current().type == "cuda"
+            assert [switch.allow_tf32 for switch in switches] == [allowed, allowed]
+
+
+def test_a_precision_that_a_device_lacks_is_refused() -> None:
+    """torch would warn and go on in single precision, and the card would not be true."""
+    settings = DeviceSettings(name="sim", precision="bfloat16")
+    with pytest.raises(UserError, match="device 'sim:0' does not compute in bfloat16"), device.use(settings):
+        pass
+
+
+def test_double_precision_is_computed_on_the_host_where_a_device_has_none() -> None:
+    x = torch.tensor([1.0, 2.0**-30]).to("sim")
+    assert to_double(x).tolist() == [1.0, 2.0**-30]
+    assert to_double(x).dtype is torch.float64
+    with device.use(SIM):
+        moved = to_float_batch(np.array([[0.1]]))  # a table of numbers in double precision
+    assert (moved.device.type, moved.dtype, moved.item()) == ("sim", torch.float32, np.float32(0.1))
+
+
+def test_counting_a_pass_draws_nothing_from_the_generator_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed run counts again, and its later masks must be those of a run that was not interrupted."""
+    module, state = torch.get_device_module("sim"), [0]
+    monkeypatch.setattr(module, "get_rng_state", lambda device: list(state), raising=False)
+    monkeypatch.setattr(module, "set_rng_state", lambda given, device: state.__setitem__(0, given[0]), raising=False)
+
+    class Drawing(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            state[0] += 1
+            return super().forward(x)
+
+    with device.use(SIM):
+        network = place(Drawing(2, 2))
+        counter = MacCounter()
+        counter.attach(network)
+        network(to_device(torch.ones(1, 2)))
+    assert (state, counter.forward) == ([1], 4)
 
 
 def test_the_device_is_no_part_of_a_key_and_precision_is() -> None:
@@ -271,15 +328,21 @@ def test_gradients_are_accumulated_over_micro_batches() -> None:
     torch.testing.assert_close(weights[0][0], 1 - 0.1 * gradient)
 
 
+NAMES_DEVICES = re.compile(r"""["'](?:cuda|cpu|mps|xpu)\b[^"' ]*["']|\.(?:cpu|cuda|xpu)\(|torch\.(?:cuda|mps|xpu)\b""")
+
+
 def test_only_one_module_names_devices() -> None:
+    """Others call `to_device`, `to_numpy` and `place`; the card names the default, and comments may give examples."""
     root = Path(device.__file__).parent
     named = [
-        str(path.relative_to(root))
+        f"{path.relative_to(root)}: {line.strip()}"
         for path in sorted(root.rglob("*.py"))
-        if path.name not in ("device.py", "options.py", "_registry_index.py", "card.py")
-        and any(f'"{name}"' in path.read_text(encoding="utf-8") for name in ("cuda", "cpu", "mps", "xpu"))
+        if path.name not in ("device.py", "_registry_index.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if NAMES_DEVICES.search(line)
     ]
-    assert named == []
+    card = ['record/card.py: name: str = "cpu"', 'record/card.py: hardware: str = "cpu"']
+    assert named == card
 
 
 def test_a_calibration_on_a_device_has_the_cpus_accuracies(tmp_path: Path) -> None:
@@ -301,7 +364,22 @@ def test_a_spec_with_a_device_reads_back() -> None:
     assert parse(yaml.safe_load(spec.to_yaml())) == spec
 
 
-IMAGE_NETWORKS = ["mlp", "linear", "yearbook-cnn", "conv-1", "dense-1", "res-1", "resnet20"]
+NARROW = {name: {"width": 2} for name in ("conv", "dense", "res")}
+OPTIONS: dict[str, dict[str, Any]] = {
+    **{name: {"width": 4} for name in ("resnet18", "resnet34", "resnet50", "resnet20", "resnet56", "densenet121")},
+    "small-bart": {"width": 16, "layers": 1, "heads": 2, "dropout": 0.0},
+    "seq2seq": {"weights": "facebook/bart-base", "max_input_tokens": 16, "max_answer_tokens": 2},
+    "minilm": {"weights": "distilbert/distilbert-base-uncased", "trainable": "all"},
+    "huggingface-images": {"weights": "vit"},
+    "efficientnet-lite0": {"head": "new"},
+}
+"""Small sizes of networks, and the folders of their weights."""
+ESTIMATORS = {
+    *("hist-gradient-boosting", "logistic-regression", "naive-bayes", "published-answers", "random-forest", "tfidf")
+}
+PACKAGES = {"efficientnet-lite0": "efficientnet_lite_pytorch"}
+"""Packages that are not installed everywhere."""
+TEXTS = ["who is it ?", "where is it ?", "who saw ann ?", "where was rome ?"]
 
 
 def trained_weights(network: Any, learner: Any, data: Samples, task: Any = TASK) -> dict[str, np.ndarray]:
@@ -311,18 +389,42 @@ def trained_weights(network: Any, learner: Any, data: Samples, task: Any = TASK)
     return {name: to_numpy(value) for name, value in network.state_dict().items() if isinstance(value, torch.Tensor)}
 
 
-@pytest.mark.parametrize("name", IMAGE_NETWORKS)
-def test_every_kind_of_network_trains_as_on_the_cpu(name: str) -> None:
-    rng = np.random.default_rng(0)
-    data = Samples(rng.integers(0, 256, (8, 32, 32, 3), np.uint8), np.arange(8) % TASK.width)
-    found = []
+@pytest.fixture(scope="session")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("weights")
+    stand_ins.text_models(folder)
+    config = {"image_size": 32, "patch_size": 16, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    labels = {"num_labels": TASK.width, "intermediate_size": 8}
+    transformers.ViTForImageClassification(transformers.ViTConfig(**config, **labels)).save_pretrained(folder / "vit")
+    return folder
+
+
+def samples_for(name: str) -> tuple[Samples, Any, tuple[int, ...]]:
+    """Return samples, task and shape of inputs that suit a model."""
+    if name in ("seq2seq", "small-bart"):
+        return Samples(TEXTS, np.array(["ann", "rome"] * 2, dtype=object)), TextToText(), ()
+    if name in ("minilm", "hashed-ngrams"):
+        return Samples(TEXTS, np.array([0, 1, 0, 1])), TASK, ()
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3), np.uint8)
+    return Samples(pixels, np.arange(4) % TASK.width), TASK, (32, 32, 3)
+
+
+@pytest.mark.parametrize("name", sorted({*registry.names("model")} - ESTIMATORS))
+def test_every_network_trains_as_on_the_cpu(name: str, weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name in PACKAGES:
+        pytest.importorskip(PACKAGES[name])
+    monkeypatch.chdir(weights)
+    (data, task, shape), found = samples_for(name), []
+    options = OPTIONS.get(name) or NARROW.get(name[:-2], {})
     for where in (device.ON_HOST, SIM):
         with device.use(where):
-            network = models.build(
-                name, shape=(32, 32, 3), outputs=TASK.width, **({"width": 4} if "-" in name[:6] else {})
-            )
-            found.append(trained_weights(network, FineTune(updates=2, batch=4), data))
-            found.append({"outputs": torch_model(network).predict(data.x)})
+            network = models.build(name, shape=shape, outputs=task.width, **options)
+            assert isinstance(network, nn.Module), "an estimator belongs to ESTIMATORS"
+            monkeypatch.setattr(torch, "tensor", sim_device.tensor if where is SIM else sim_device.torch_tensor)
+            sim_device.copies.clear()
+            found.append(trained_weights(network, FineTune(updates=1, batch=2), data, task))
+            found.append({"answers": torch_model(network).predict(data.x)})
+            assert (sim_device.copies["ops"] > 0) == (where is SIM)
     assert found[0]
     for one, other in zip(found[:2], found[2:], strict=True):
         for key in one:
@@ -349,32 +451,6 @@ def test_every_pretraining_ends_as_on_the_cpu(name: str) -> None:
         np.testing.assert_allclose(found[0][key], found[1][key], err_msg=key, **close)
 
 
-def test_a_network_for_texts_trains_as_on_the_cpu() -> None:
-    texts = ["who is it", "where is it", "who was that", "where was that"]
-    data = Samples(texts, np.array([0, 1, 0, 1]))
-    found = []
-    for where in (device.ON_HOST, SIM):
-        with device.use(where):
-            network = models.build("hashed-ngrams", shape=(), outputs=TASK.width)
-            found.append(trained_weights(network, FineTune(updates=3, batch=4), data))
-    assert found[0]
-    for key in found[0]:
-        np.testing.assert_array_equal(found[0][key], found[1][key], err_msg=key)
-
-
-def test_a_network_that_writes_trains_as_on_the_cpu() -> None:
-    questions, answers = ["who is it ?", "where is it ?"] * 3, np.array(["ann", "rome"] * 3, dtype=object)
-    data, found = Samples(questions, answers), []
-    for where in (device.ON_HOST, SIM):
-        with device.use(where):
-            sizes = {"width": 16, "layers": 1, "heads": 2, "dropout": 0.0}
-            network = models.build("small-bart", shape=(), outputs=TextToText().width, **sizes)
-            found.append(trained_weights(network, FineTune(updates=2, batch=4), data, TextToText()))
-    assert found[0]
-    for key in found[0]:
-        np.testing.assert_array_equal(found[0][key], found[1][key], err_msg=key)
-
-
 def test_workers_by_default_are_as_many_as_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("driftline.engine.run.device_count", lambda name: 2 if name == "cuda" else 1)
     on_two, on_one = (plan(parse({**SPEC, "device": name})) for name in ("cuda", "cpu"))
@@ -389,7 +465,7 @@ def test_workers_by_default_are_as_many_as_devices(monkeypatch: pytest.MonkeyPat
 def test_plan_profiles_networks_on_their_device_and_estimators_on_the_host(
     model: str, accelerators: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.accelerator, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda device: None)
     small = {**SPEC, "data": {"name": "digits", "periods": 2}, "methods": ["ft"]}
     planned = plan(parse({**small, "model": model, "device": "sim"}))
     (stage,) = (stage for stage in planned.stages if stage.is_result)

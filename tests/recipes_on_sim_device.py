@@ -56,9 +56,13 @@ def test_a_full_recipe_runs(name: str, data: Path, tmp_path: Path, monkeypatch: 
         with using_data_folder(folder):
             assert len(plan(parse(spec), DatasetCache(folder)).run_keys) == 1
         return
-    (run,) = driftline.run({**spec, "device": device}, data_dir=folder, runs=tmp_path).runs
+    run, on_cpu = (
+        driftline.run({**spec, "device": name}, data_dir=folder, runs=tmp_path / name).runs[0]
+        for name in (device, "cpu")
+    )
     assert run.card.device.name.partition(":")[0] == device
     assert np.isfinite(run.table("scores")["value"]).any()
+    assert run.table("scores").equals(on_cpu.table("scores"))
     if check := CHECKS.get(name):
         check(run)
 

@@ -28,14 +28,14 @@ SECTIONS = {
 
 def text() -> str:
     """Return the page."""
-    from driftline.registry import INDEX
+    from driftline.registry import index
     from driftline.spec.describe import PARTS, describe
 
     lines = [HEAD]
     for kind, title in SECTIONS.items():
         lines.append(f"## {title}\n")
         tables: dict[object, Description] = {}
-        for name in PARTS if kind == "part" else INDEX[kind]:
+        for name in PARTS if kind == "part" else index()[kind]:
             thing = describe(kind, name)
             schema = tuple(setting._replace(default="") for setting in thing.settings)
             lines += _lines(thing, tables.setdefault(schema, thing))

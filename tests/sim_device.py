@@ -1,7 +1,8 @@
 """A torch device "sim" for tests: it computes on the CPU, bit for bit, and refuses what an accelerator refuses.
 
 Tensors of the device cannot be mixed with CPU tensors, except numbers without dimensions and indices; `.numpy()` and
-generators of the CPU are refused; copies in both directions are counted. It has one device, no streams and no autocast.
+generators of the CPU and double precision are refused; copies in both directions are counted. It has one device, no
+streams and no autocast.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._device import _device_constructors
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+from driftline.device import WITHOUT_FLOAT64
 
 NAME = "sim"
 copies: Counter[str] = Counter()
@@ -61,6 +65,8 @@ def compute(func: Any, *args: Any, **kwargs: Any) -> Any:
     ours = [one for one in tensors if isinstance(one, SimTensor)]
     if ours and name not in MAY_MIX and any(not isinstance(one, SimTensor) and one.dim() for one in tensors):
         raise RuntimeError(f"Expected all tensors to be on the same device, but found sim:0 and cpu ({name})")
+    if kwargs.get("dtype") is torch.float64:
+        raise TypeError("Cannot convert a sim tensor to float64")
     if isinstance(kwargs.get("generator"), torch.Generator):
         raise RuntimeError("Expected a 'sim' device type for generator but found 'cpu'")
     copies["ops"] += 1
@@ -77,6 +83,8 @@ def compute(func: Any, *args: Any, **kwargs: Any) -> Any:
 def _wrap(result: Any, changed: dict[int, SimTensor]) -> Any:
     """Return the tensors of the device that hold a result: after an operation in place, those that it changed."""
     if isinstance(result, Tensor):
+        if result.dtype is torch.float64:
+            raise TypeError("Cannot convert a sim tensor to float64")
         return changed[id(result)] if id(result) in changed else SimTensor(result)
     if isinstance(result, list | tuple):
         return type(result)(_wrap(one, changed) for one in result)
@@ -96,7 +104,10 @@ def _unwrap(tree: Any, found: list[Tensor]) -> Any:
 @cache
 def install() -> None:
     """Register the device, once in a process."""
+    WITHOUT_FLOAT64.add(NAME)
+    _device_constructors()  # cached by torch, of its functions as they are now: `tensor` below may replace one
     _setup_privateuseone_for_python_backend(NAME)
+    torch.accelerator.synchronize = lambda device=None: None  # every operation is complete when it returns
     library = torch.library.Library("_", "IMPL")
     library.fallback(compute, "PrivateUse1")
     _libraries.append(library)

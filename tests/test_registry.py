@@ -57,7 +57,7 @@ def test_the_index_is_current() -> None:
     assert made == Path(_registry_index.__file__).read_text(encoding="utf-8")
 
 
-def test_naming_and_listing_import_nothing_and_getting_imports_one_module() -> None:
+def test_naming_and_listing_import_the_index_alone_and_getting_imports_one_module() -> None:
     code = (
         "import sys; from driftline import registry; before = set(sys.modules)\n"
         "for kind in registry.KINDS:\n"
@@ -65,7 +65,12 @@ def test_naming_and_listing_import_nothing_and_getting_imports_one_module() -> N
         "print(sorted(name for name in set(sys.modules) - before if name.startswith(('driftline', 'torch'))))\n"
         "registry.get('metric', 'csr'); print('driftline.metrics.openworld' in sys.modules)"
     )
-    assert python(code) == "[]\nFalse"
+    assert python(code) == "['driftline._registry_index']\nFalse"
+
+
+def test_the_help_does_without_the_index() -> None:
+    code = "import sys, driftline.cli.main; print('driftline._registry_index' in sys.modules)"
+    assert python(code) == "False"
 
 
 def test_settings_come_from_the_index_without_the_module() -> None:
@@ -91,7 +96,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     (tmp_path / "of_worlds.py").write_text("import torch_of_another_world")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(registry, "EXTRAS", {"torch_of_another_world": "worlds"})
-    monkeypatch.setitem(registry.INDEX["method"], "far", ("of_worlds", "Far away."))
+    monkeypatch.setitem(registry.index()["method"], "far", ("of_worlds", "Far away."))
     with pytest.raises(UserError, match=r"method 'far' needs torch_of_another_world: .*driftline\[worlds\]"):
         registry.get("method", "far")
     monkeypatch.setattr(registry, "EXTRAS", {})

@@ -34,7 +34,7 @@ def leaves(nav: Any) -> list[str]:
 def test_the_menu_has_every_page_once(hooks: ModuleType) -> None:
     menu = leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
     written = [path.name for path in (ROOT / "docs").glob("*.md")]
-    assert sorted(menu) == sorted([*written, *hooks.pages()])
+    assert sorted(menu) == sorted({*written, *hooks.pages()})
 
 
 def test_the_reference_names_things_that_exist(hooks: ModuleType) -> None:
@@ -44,6 +44,15 @@ def test_the_reference_names_things_that_exist(hooks: ModuleType) -> None:
         for name in names.values():
             module, _, attribute = f"driftline.{name}".rpartition(".")
             assert lazy.load(f"{module}:{attribute}").__doc__, f"{name} has no docstring"
+
+
+def test_links_of_every_page_lead_to_pages_of_the_site(hooks: ModuleType) -> None:
+    written = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+    pages = {**written, **hooks.pages()}
+    files = {*pages, *(path.name for path in (ROOT / "docs").iterdir())}
+    for name, text in pages.items():
+        found = {match[2] for match in hooks.LINK.finditer(hooks.site_links(text))}
+        assert {target for target in found if not target.startswith("gallery/")} <= files, name
 
 
 def test_a_notebook_becomes_text_and_code(hooks: ModuleType) -> None:

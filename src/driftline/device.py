@@ -10,10 +10,12 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import re
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
@@ -37,6 +39,10 @@ DEVICE_VARIABLE = "DRIFTLINE_DEVICE"
 """Environment variable with the default device."""
 WORKER_VARIABLE = "DRIFTLINE_WORKER"
 """Environment variable with the number of a worker process: workers share the devices of a machine evenly."""
+NAME = re.compile(r"([a-z]{1,16}(:\d{1,4})?)?")
+KNOWN_NAMES = "use auto, cpu, cuda, cuda:0, mps or xpu"
+WITHOUT_FLOAT64 = {"mps"}
+"""Kinds of devices that have no double precision."""
 
 
 class DeviceSettings(BaseModel):
@@ -44,7 +50,7 @@ class DeviceSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(default="", pattern=r"^[a-z]{0,16}(:\d{1,4})?$")
+    name: str = ""
     """auto, cpu, cuda, cuda:1, mps, xpu; by default $DRIFTLINE_DEVICE, else auto: an accelerator if there is one."""
     precision: Precision = "float32"
     """Precision of matrix products and convolutions; weights and losses are float32 in any case."""
@@ -65,6 +71,8 @@ class DeviceSettings(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> DeviceSettings:
+        if not NAME.fullmatch(self.name):
+            raise ValueError(f"unknown device '{self.name}': {KNOWN_NAMES}")
         if self.compile and self.checkpoint_activations:
             raise ValueError("compile and checkpoint_activations exclude each other")
         return self
@@ -79,16 +87,28 @@ def use(settings: DeviceSettings) -> Iterator[None]:
     """Run networks with these settings in this context."""
     token = _settings.set(settings)
     try:
-        if settings.precision == "float32":
-            yield
-            return
-        import torch
-
-        # Without the cache: it would keep the copies of weights in half precision that an optimizer has changed since.
-        with torch.autocast(current().type, getattr(torch, settings.precision), cache_enabled=False):
+        with nullcontext() if settings.precision == "float32" else _half_precision(settings.precision):
             yield
     finally:
         _settings.reset(token)
+
+
+def _half_precision(name: Precision) -> torch.autocast:
+    """Return the context of a precision; refuse one that torch would silently leave out on this device."""
+    import torch
+
+    device = current()
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            # Without the cache: it would keep copies of weights that an optimizer has changed since.
+            context = torch.autocast(device.type, getattr(torch, name), cache_enabled=False)
+        with context:
+            enabled = torch.is_autocast_enabled(device.type)
+    except (RuntimeError, AssertionError):  # a GPU that is too old, a kind of device without autocast
+        enabled = False
+    if not enabled:
+        raise UserError(f"device '{device}' does not compute in {name}: use another --precision")
+    return context
 
 
 def current() -> torch.device:
@@ -97,7 +117,10 @@ def current() -> torch.device:
     if settings.name == HOST:
         return _host()
     environment = (os.environ.get(DEVICE_VARIABLE), os.environ.get(WORKER_VARIABLE))
-    return _current(settings, environment)
+    device = _current(settings.name, environment)
+    if device.type == "cuda":
+        _set_tf32(settings.tf32)
+    return device
 
 
 @functools.cache
@@ -108,16 +131,20 @@ def _host() -> torch.device:
 
 
 @functools.lru_cache
-def _current(settings: DeviceSettings, environment: tuple[str | None, ...]) -> torch.device:
+def _current(name: str, environment: tuple[str | None, ...]) -> torch.device:
     """Resolve a device once for each change of the settings."""
-    import torch
-
-    device = resolve(settings.name)
-    if device.type == "cuda":
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = settings.tf32
+    device = resolve(name)
     if device.type != HOST:
         _claim(device)
     return device
+
+
+def _set_tf32(allowed: bool) -> None:
+    """Set what torch keeps for the whole process, for the next run may have other settings."""
+    import torch
+
+    if torch.backends.cuda.matmul.allow_tf32 != allowed or torch.backends.cudnn.allow_tf32 != allowed:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
 
 
 @functools.cache
@@ -138,12 +165,12 @@ def resolve(name: str) -> torch.device:
 
     name = name or os.environ.get(DEVICE_VARIABLE) or "auto"
     found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    if name == HOST or (name == "auto" and found is None):
-        return torch.device(HOST)
     try:
-        device = found if name == "auto" and found is not None else torch.device(name)
+        device = (found or torch.device(HOST)) if name == "auto" else torch.device(name)
     except RuntimeError:
-        raise UserError(f"unknown device '{name}': use auto, cpu, cuda, cuda:0, mps or xpu") from None
+        raise UserError(f"unknown device '{name}': {KNOWN_NAMES}") from None
+    if device.type == HOST:
+        return torch.device(HOST)
     if found is None or found.type != device.type:
         have = HOST if found is None else f"{HOST} and {found.type}"
         raise UserError(f"device '{name}' is not available: this installation of torch finds {have}")
@@ -167,8 +194,16 @@ def describe() -> dict[str, str | bool]:
     import torch
 
     settings, device = _settings.get(), current()
-    hardware = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    return {"name": str(device), "hardware": hardware, **settings.model_dump(include={"precision", "tf32", "compile"})}
+    name_of = getattr(torch.get_device_module(device), "get_device_name", lambda device: device.type)
+    chosen = settings.model_dump(include={"precision", "tf32", "compile"})
+    return {"name": str(device), "hardware": name_of(device), **chosen}
+
+
+def rounding() -> str:
+    """Return what in this context changes the rounding of results; empty for single precision on the host."""
+    usual = {"hardware": HOST, "precision": "float32", "tf32": False, "compile": False}
+    found = describe()
+    return ", ".join(f"{key} {found[key]}" for key in usual if found[key] != usual[key])
 
 
 def micro_batch() -> int | None:
@@ -216,6 +251,11 @@ def to_device(tensor: Tensor) -> Tensor:
     return tensor.to(device, non_blocking=True)
 
 
+def to_double(tensor: Tensor) -> Tensor:
+    """Return a tensor in double precision, on the host if its device has none."""
+    return (tensor.to(HOST) if tensor.device.type in WITHOUT_FLOAT64 else tensor).double()
+
+
 def to_numpy(tensor: Tensor) -> np.ndarray:
     """Copy a tensor to an array on the host; half precision becomes float32."""
     half = tensor.is_floating_point() and tensor.dtype.itemsize == 2
@@ -242,5 +282,5 @@ def clock() -> float:
         return time.process_time()
     import torch
 
-    torch.accelerator.synchronize()
+    torch.accelerator.synchronize(current())
     return time.perf_counter()

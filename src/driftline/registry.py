@@ -19,7 +19,6 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
-from driftline._registry_index import INDEX
 from driftline.errors import UserError, unknown_name
 from driftline.io import user_code, user_objects
 
@@ -81,6 +80,14 @@ class Entry(NamedTuple):
     """What planning needs to know about a method, where it differs from the usual."""
 
 
+@functools.cache
+def index() -> JsonObject:
+    """Return the generated table of all things; the help of the command line does without, because it is long."""
+    from driftline._registry_index import INDEX
+
+    return INDEX
+
+
 def register(kind: str, name: str) -> Callable[[T], T]:
     """Make a class or function known under a name: `@register("method", "ft")`."""
 
@@ -112,19 +119,19 @@ def get(kind: str, name: str) -> Any:
 def names(kind: str) -> list[str]:
     """Return all names of this kind, sorted."""
     _load_plugins(kind)
-    return sorted({*INDEX.get(kind, {}), *_things[kind]})
+    return sorted({*index().get(kind, {}), *_things[kind]})
 
 
 def name_of(kind: str, thing: object) -> str | None:
     """Return the name of one of this package's own things; None for any other."""
     module = getattr(thing, "__module__", None)
-    names = (name for name, row in INDEX.get(kind, {}).items() if row[0] == module)
+    names = (name for name, row in index().get(kind, {}).items() if row[0] == module)
     return next((name for name in names if get(kind, name) is thing), None)
 
 
 def describe(kind: str, name: str) -> Entry | None:
     """Return the index's entry of a thing; None for a user's or a plugin's."""
-    row = INDEX.get(kind, {}).get(name)
+    row = index().get(kind, {}).get(name)
     return Entry(*row) if row else None
 
 

@@ -13,6 +13,7 @@ False
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,6 +68,27 @@ class Seed:
                 if seed_all is not None:
                     seed_all(value)
             yield
+
+
+@contextmanager
+def same_random_state() -> Iterator[None]:
+    """Leave the global generators of the host and of the device of this context as they are."""
+    import torch
+
+    from driftline.device import HOST, current
+
+    device = current()
+    module = torch.get_device_module(device)
+    with torch.random.fork_rng(devices=[]):
+        if device.type == HOST or not hasattr(module, "get_rng_state"):
+            yield
+            return
+        place = [device] if inspect.signature(module.get_rng_state).parameters else []  # mps has one device
+        before = module.get_rng_state(*place)
+        try:
+            yield
+        finally:
+            module.set_rng_state(before, *place)
 
 
 def first_seeds(count: int) -> tuple[int, ...]:

@@ -66,12 +66,21 @@ def aged(shape: Shape, dates: tuple[ChangeDate, ...] = ()) -> Verdict:
     return verdict(recalibrated=STRONG, shape=shape, dates=dates)
 
 
+SMALL = replace(SIZES, staleness=Estimate(0.001, -0.01, 0.012))
+
+
 def test_nothing() -> None:
-    output = text(verdict())
+    output = " ".join(findings(replace(ageing(verdict()), sizes=SMALL)))
     assert "Nothing in this table shows that models age" in output
     assert "(p = 0.41)" in output
     assert "would have noticed a loss of" in output
     assert "harder" not in output
+
+
+def test_a_loss_or_an_order_without_the_other_tests_is_not_certain() -> None:
+    assert "It is not certain that models age (order of periods p = 0.41" in text(verdict()), "old models are behind"
+    ordered = replace(ageing(verdict(recalibrated=PairTests(order(0.03), 0.5))), sizes=SMALL)
+    assert "It is not certain that models age (order of periods p = 0.03" in " ".join(findings(ordered))
 
 
 def test_no_skill_no_other_verdict() -> None:
@@ -127,7 +136,7 @@ def test_miscalibration() -> None:
     moved = verdict(raw=STRONG, shape=Shape("gradual", start=0, end=11))
     output = text(moved, base_rates=(0.3, 0.7), base_rate_class="yes")
     assert "The share of 'yes' moved from 30% to 70%" in output
-    assert "no change of the ranking was found. Recalibrate" in output
+    assert output.endswith("scores are off; no change of the ranking was found.")
     sure = text(replace(moved, shifted=STRONG))
     assert "The probabilities of old models are off in later periods" in sure
     assert "Level or scale of the target moved" in text(moved, is_number=True)
@@ -143,9 +152,10 @@ def test_unordered_and_odd_periods() -> None:
 
 
 def test_order_alone_and_too_few_periods() -> None:
-    assert "more alike (p = 0.002), at a cost too small to show" in text(
-        verdict(recalibrated=PairTests(order(0.002), 0.5))
-    )
+    ordered = ageing(verdict(recalibrated=PairTests(order(0.002), 0.5)))
+    small = " ".join(findings(replace(ordered, sizes=SMALL)))
+    assert "more alike (p = 0.002), at a cost too small to show" in small
+    assert "too small" not in " ".join(findings(ordered))
     few = verdict(recalibrated=PairTests(None, 0.5))
     assert "too few to tell order from chance" in text(few)
 
@@ -153,12 +163,13 @@ def test_order_alone_and_too_few_periods() -> None:
 @pytest.mark.parametrize(("change", "word"), [(-0.12, "harder"), (0.12, "easier")])
 def test_difficulty_is_a_finding_of_its_own(change: float, word: str) -> None:
     course = Course(0.001, change, None, 0.78, 0.78 + change)
-    output = text(verdict(course=course))
+    output = " ".join(findings(replace(ageing(verdict(course=course)), sizes=SMALL)))
     assert f"The data got {word} (p = 0.001): a new model reaches accuracy 78.0% in the first" in output
-    assert ("retraining does not help" in output) == (word == "harder")
+    assert ("newer rows do not help" in output) == (word == "harder")
+    assert "do not help" not in text(verdict(course=course)), "old models are surely behind"
     both = text(replace(aged(Shape("uncertain")), course=course))
     assert f"The data got {word}" in both
-    assert "retraining does not help" not in both
+    assert "do not help" not in both
     assert "got" not in text(verdict(course=Course(0.03, change, None, 0.78, 0.66)))
     assert "got" not in text(verdict(course=Course(0.001, change / 100, None, 0.78, 0.78)))
 
@@ -188,6 +199,20 @@ def test_warnings_about_a_table() -> None:
     assert "'born' is a date" in output
     copies = read_frame(frame[["when", "x", "y"]], time="when", target="y")
     assert "100 of 200 rows are copies" in " | ".join(check_table(copies))
+    other = frame.assign(y=np.resize(["yes", "no"], n))
+    alike = read_frame(other[["when", "x", "y"]], time="when", target="y")
+    assert "copies" not in " | ".join(check_table(alike)), (
+        "rows with the same features and another target are no copies"
+    )
+
+
+def test_a_fitted_share_is_one() -> None:
+    random = np.random.default_rng(0)
+    rates = [0.3, 0.3, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0]
+    ending = [np.eye(2)[(random.random(200) < rate).astype(int)] for rate in rates]
+    found = shift_between(ending, ["no", "yes"], random)
+    assert found.significant
+    assert 0 <= found.last < 0.05
 
 
 def test_label_shift_by_blocks() -> None:

@@ -81,6 +81,14 @@ def test_order_and_shape_of_known_matrices(angles: np.ndarray, family: str) -> N
     assert shape.cycle == (4 if family == "recurring" else None)
 
 
+def test_weekends_are_a_cycle_of_a_week() -> None:
+    """A state of two days in seven fits no single phase and no sine."""
+    random = np.random.default_rng(0)
+    alike = likeness(concepts(np.where(np.arange(28) % 7 >= 5, np.pi / 2, 0.0)))
+    shape = find_shape(alike, order_test(alike, random), random)
+    assert (shape.kind, shape.cycle, shape.further) == ("recurring", 7, None)
+
+
 def test_a_mixed_period_is_one_change_inside_of_it() -> None:
     angles = np.repeat([0.0, 0.75, 1.5], [7, 1, 8])
     alike = likeness(concepts(angles, noise=0.005))

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from driftline.auditing import alarms
 from driftline.auditing.alarms import ErrorRate, held_out_errors, replay_alarms, start_of_replay
+from driftline.auditing.answers import headline
 from driftline.auditing.detectors import changes, match_alarms
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.examples import table
@@ -19,7 +21,7 @@ from driftline.auditing.frame import read_frame
 from driftline.auditing.metric import CLASS_METRICS
 from driftline.auditing.policies import PolicyResult, TrainingNoise, compare_policies, gain_parts
 from driftline.auditing.recommendation import Costs, recommend
-from driftline.auditing.replay import same_phase, schedule_replay, schedules, train_and_answer
+from driftline.auditing.replay import recalibrated_replay, same_phase, schedule_replay, schedules, train_and_answer
 from driftline.auditing.shape import Cut, Shape
 from driftline.auditing.table import AuditTable, Limits, periods_until, prepare
 
@@ -105,6 +107,22 @@ def test_an_alarm_trains_on_the_rows_since(frame: pd.DataFrame) -> None:
     assert (labels[done.answers[7].prediction] == model.predict(seventh[["a", "b"]].to_numpy())).all()
 
 
+def test_numbers_are_recalibrated_by_a_line() -> None:
+    random = np.random.default_rng(0)
+    n = SIZE * PERIODS
+    x, late = random.normal(size=n), np.arange(n) >= 5 * SIZE
+    frame = pd.DataFrame({"when": pd.date_range("2024", periods=n, freq="h"), "x": x, "y": x + 7.0 * late})
+    given = prepare(read_frame(frame, time="when", target="y"), LinearRegression(), f"{SIZE} rows", 0, 0, Limits(), 3)
+    never = replayed(given, ("never",))["never"]
+    errors = {
+        k: float(np.abs(answers.prediction - given.periods[k].y).mean())
+        for k, answers in recalibrated_replay(given, never).answers.items()
+    }
+    assert errors[4] == pytest.approx(0, abs=1e-9)
+    assert errors[5] == pytest.approx(7), "the shift is not known yet"
+    assert (errors[8], errors[9]) == pytest.approx((0, 0), abs=1e-9), "three periods of the new level are known"
+
+
 def test_which_model_is_in_production() -> None:
     frame = table(rows=600)
     assert audited(frame, deployed=5).first_replayed == 5
@@ -139,6 +157,10 @@ class Calm(Aged):
     aged = False
 
 
+class Off(Calm):
+    miscalibrated = True
+
+
 PARTS = (Estimate(0, 0, 0), Estimate(0, 0, 0))
 
 
@@ -157,6 +179,15 @@ def test_the_recommendation_is_bounded_by_estimate_and_interval() -> None:
     assert [r.policy for r in found.results if r.on_frontier] == ["window-3", "every-8", "never"]
 
 
+def test_a_recommendation_is_never_surely_behind_by_more_than_half_a_point() -> None:
+    best = policy("all-history", 0.80, (0.0, 0.0), 10, gained=0.22)
+    never = policy("never", 0.58, (0.22, 0.24), 0, gained=0.0)
+    surely = policy("every-2-all", 0.782, (0.018, 0.025), 5)  # within a tenth of the gain, at least 1.1 points behind
+    assert choose([best, surely, never]).recommendation.policy == "all-history"
+    perhaps = policy("every-2-all", 0.782, (0.018, 0.035), 5)  # 0.1 to 3.5 points behind
+    assert choose([best, perhaps, never]).recommendation.policy == "every-2-all"
+
+
 def test_nothing_is_retrained_without_ageing_or_a_sure_gain() -> None:
     best = policy("all-history", 0.80, (0.0, 0.0), 9, gained=0.03)
     never = policy("never", 0.77, (0.03, 0.05), 0, gained=0.0)
@@ -173,6 +204,18 @@ def test_costs_decide() -> None:
     assert cheap.recommendation.policy == "window-3"
     assert cheap["window-3"].cost == pytest.approx(1000 * (0.2 + 5 * 9 / 1000))
     assert choose([best, never], costs=Costs(error=1.0, retraining=50.0)).recommendation.policy == "never"
+
+
+def test_costs_decide_about_recalibration_too() -> None:
+    best = policy("window-3", 0.80, (0.0, 0.0), 9)
+    repaired = policy("recalibrate", 0.79, (0.0, 0.03), 0, gained=0.09)
+    never = policy("never", 0.70, (0.10, 0.12), 0, gained=0.0)
+    assert choose([best, repaired, never], Off).recommendation.reason == "recalibrate"
+    free = choose([best, repaired, never], Off, Costs(error=1.0, retraining=0.0))
+    assert (free.recommendation.policy, free.recommendation.reason) == ("window-3", "cheapest")
+    costly = choose([best, repaired, never], Aged, Costs(error=1.0, retraining=50.0))
+    assert costly.recommendation.policy == "recalibrate"
+    assert headline(costly) == "Recalibrate, do not retrain"
 
 
 def test_detectors_are_judged_against_significant_changes() -> None:

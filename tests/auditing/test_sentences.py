@@ -33,8 +33,12 @@ def sentence(found: Horizons, judged: Any = OLD) -> str:
 
 def test_a_horizon_is_named_only_if_the_model_ages_and_the_curve_falls() -> None:
     assert "After 2 months an old model falls surely below 90% of a new one (85% [82, 88])" in sentence(horizons())
-    for other in (sentence(horizons(at=None)), sentence(horizons(), verdict())):
-        assert "No horizon: within 6 months old models do not surely fall below 90% of a new one" in other
+    assert "No horizon: within 6 months old models do not surely fall below 90% of a new one" in sentence(
+        horizons(at=None)
+    )
+    assert "cause" not in sentence(horizons())
+    assert "Age was not found to be the cause" in sentence(horizons(), verdict())
+    assert sentence(horizons(), verdict(has_skill=False)).startswith("Not known")
 
 
 def test_survival_is_compared_with_permuted_periods() -> None:
@@ -53,18 +57,23 @@ def answer(results: list[Any], judged: Any, parts: Any = PARTS, costs: Costs | N
 
 
 BEST = policy("window-3", 0.80, (0.0, 0.0), 9)
+HISTORY = policy("all-history", 0.75, (0.05, 0.07), 9, gained=0.05)
 NEVER = policy("never", 0.70, (0.10, 0.12), 0, gained=0.0)
 TRIVIAL = policy("trivial", 0.5, (0.3, 0.3), 0)
 
 
 def test_recommendations_in_words() -> None:
-    calm = answer([BEST, NEVER, TRIVIAL], Calm)
+    calm = answer([BEST, HISTORY, NEVER, TRIVIAL], Calm)
     assert calm.startswith("No retraining by the calendar. No ageing was found.")
     assert "More rows would help" not in calm
-    more = answer([BEST, NEVER, TRIVIAL], Calm, (PARTS[0], Estimate(0.02, 0.01, 0.03)))
-    assert "More rows would help: +2.0 points [1.0, 3.0] with all history" in more
+    rows = (PARTS[0], Estimate(0.02, 0.01, 0.03))
+    more = answer([BEST, HISTORY, NEVER, TRIVIAL], Calm, rows)
+    assert "More rows would help: retraining on all history gains +5.0 points [4.0, 6.0]" in more
+    nothing = replace(HISTORY, gained=Estimate(0.0, -0.01, 0.01))
+    assert "More rows" not in answer([BEST, nothing, NEVER, TRIVIAL], Calm, rows), "more rows than a window's, no gain"
     unsure = replace(BEST, gained=Estimate(0.03, -0.01, 0.07))
     assert "retraining gains nothing sure: +3.0 points [-1.0, 7.0]" in answer([unsure, NEVER, TRIVIAL], Aged)
+    assert "On this table no policy is better." in answer([replace(NEVER, behind=BEST.behind), TRIVIAL], Aged)
     assert "It is the best. Newer rows gain" in answer([BEST, NEVER, TRIVIAL], Aged)
     near = policy("every-4", 0.795, (0.005, 0.02), 2)
     knee = answer([BEST, near, NEVER, TRIVIAL], Aged)

@@ -66,7 +66,7 @@ def test_no_segment_decays_without_drift() -> None:
     for slices in (measured(0.0), measured(0.0, noise=1.0)):  # newer models that are worse everywhere are no decay
         assert not slices.decaying
         assert slice_sentences(slices, str) == [
-            "None of 7 segments (categories and quarters of features) decays significantly."
+            "A lasting decay is significant in none of 7 segments (categories and quarters of features)."
         ]
 
 

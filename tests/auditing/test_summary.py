@@ -73,7 +73,7 @@ def test_another_word_where_the_finding_differs(result: AuditResult) -> None:
     results = tuple(replace(one, above_trivial=NOTHING) for one in policies.results)
     hopeless = replace(recommending(policies, "never", "unknown"), results=results)
     weak = summarize_model(judged(ageing, has_skill=False), hopeless, data)
-    assert (weak.word, weak.sentences[0]) == ("Look at the data", "The model is no better than a constant answer.")
+    assert (weak.word, weak.sentences[0]) == ("Inspect", "The model is no better than a constant answer.")
     few = summary(
         judged(calm(ageing), recalibrated=replace(calm(ageing).verdict.recalibrated, order=None)), "never", "x"
     )
@@ -91,6 +91,53 @@ def test_titles_claim_no_more_than_the_intervals(result: AuditResult) -> None:
     assert over_time_title(View(unsure)).endswith(": no certain difference")
     assert policies_title(View(unsure)) == "Nothing beats never retraining for certain"
     assert policies_title(View(result)) != "Nothing beats never retraining for certain"
+
+
+def test_a_gain_of_recalibration_is_not_called_one_of_retraining(result: AuditResult) -> None:
+    assert result.policies is not None
+    results = tuple(replace(r, gained=GAIN if r.policy == "recalibrate" else NOTHING) for r in result.policies.results)
+    repaired = replace(result, policies=replace(result.policies, results=results))
+    assert policies_title(View(repaired)) == "Recalibration gains 10.0 points; no retraining surely gains more"
+
+
+def test_a_long_list_keeps_the_recommended_policy(result: AuditResult) -> None:
+    policies = result.policies
+    assert policies is not None
+    front = tuple(replace(r, on_frontier=r.policy != "trivial") for r in policies.results)
+    for policy in ("never", "window-3", front[0].policy):
+        shown = str(replace(result, policies=recommending(replace(policies, results=front), policy, "knee")))
+        assert shown.count("(recommended)") == 1, policy
+
+
+def test_a_horizon_is_not_seen_only_where_no_model_has_the_event(result: AuditResult) -> None:
+    found, ageing = result.horizons, result.ageing
+    assert found is not None
+    assert ageing is not None
+
+    def line(aged: Ageing, **changes: Any) -> str:
+        sh = replace(found.sh, **changes)
+        curve = replace(found.curve, horizon=2)
+        text = str(replace(result, ageing=aged, horizons=replace(found, sh=sh, curve=curve)))
+        return next(row for row in text.splitlines() if row.startswith("Horizon"))
+
+    assert "within" in line(ageing, events=3, p=0.01)
+    assert f"after {ageing.age(2)} surely below 90% of a new model" in line(ageing, events=3, p=0.4)
+    assert "none beyond noise within" in line(calm(ageing), events=3, p=0.4)
+    assert "not seen within" in line(calm(ageing), events=0)
+
+
+def test_more_rows_help_only_if_all_history_beats_never(result: AuditResult) -> None:
+    ageing, policies, data = result.ageing, result.policies, result.data
+    assert ageing is not None
+    assert policies is not None
+    for gained, helps in ((GAIN, True), (NOTHING, False)):
+        results = tuple(replace(r, gained=gained) if r.policy == "all-history" else r for r in policies.results)
+        made = recommending(
+            replace(policies, results=results), "never", "no-ageing", newer_rows=NOTHING, more_rows=GAIN
+        )
+        found = summarize_model(calm(ageing), made, data)
+        assert ("more rows would help" in found.sentences[1]) is helps
+        assert (found.rows[3].label == "If cheap") is helps
 
 
 def test_the_cheaper_policy_surely_gains_with_fewer_retrainings(result: AuditResult) -> None:

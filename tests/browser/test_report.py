@@ -153,6 +153,27 @@ def test_folded_curves_are_drawn_when_opened(page: Any) -> None:
     fold.locator("summary").first.click()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_fold_of_every_view_can_be_opened(page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    for anchor in page.locator(".view").evaluate_all("all => all.map(view => view.id)"):
+        show(page, anchor)
+        page.locator(f"#{anchor} details").evaluate_all("all => all.forEach(fold => { fold.open = true; })")
+        page.wait_for_timeout(50)  # until the folds have said that they are open
+        page.wait_for_selector(DRAWN, state="attached")
+        assert page.locator(f"#{anchor} .chart:not(:has(svg))").count() == 0
+        assert page.evaluate(OVERFLOW) <= 0, anchor
+        page.locator(f"#{anchor} details").evaluate_all("all => all.forEach(fold => { fold.open = false; })")
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_figures_have_the_commands_that_print_them(page: Any) -> None:
+    show(page, timeline(page))
+    commands = page.locator(f"{TIMELINE} details[id$=reproduce] code").all_text_contents()
+    assert "driftline figure transfer --benchmark timeline -o transfer.pdf" in commands
+    assert any(command.startswith("driftline run timeline") for command in commands)
+
+
 def test_the_explorer_filters_and_compares_two_runs(page: Any) -> None:
     show(page, "explorer")
     rows = page.locator("#explorer-results tbody tr")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import typer
 from torch.nn import functional
 
 from collapse_2d import (
@@ -137,6 +138,11 @@ def test_the_script_writes_figure_and_numbers(tmp_path: Path, capsys: pytest.Cap
         ("scale at the end", own["scales"].iloc[-1]),
     ):
         assert scores["condition 2", 4, metric] == pytest.approx(value)
+
+
+def test_scores_do_not_replace_the_numbers_of_the_picture(tmp_path: Path) -> None:
+    with pytest.raises(typer.BadParameter, match="name another one"):
+        main(tmp_path / "fig.svg", samples=1600, seed=0, steps=3, scores=tmp_path / "fig.csv")
 
 
 def test_too_few_samples_are_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from driftline.errors import UserError
 from driftline.ledger.catalog import Comparison, Finding, Item, Paper
 from driftline.ledger.compare import decide, pairs
 from driftline.ledger.page import write_page
-from driftline.ledger.picture import points
+from driftline.ledger.picture import points, write_picture
 from driftline.ledger.results import Header, Result, add_table, read_results
 from driftline.version import __version__
 
@@ -94,7 +95,7 @@ def test_a_finding_waits_for_runs_that_are_missing(tmp_path: Path) -> None:
     card = results["small"].folder / "card.json"
     card.write_text(json.dumps({"shared": {"run": {"benchmark": "timeline"}}}))
     header = results["small"].folder / "result.json"
-    missing = {"missing": ["ft(updates=5) seed 0", "ft(updates=5) seed 1"]}
+    missing = {"missing": ["ft(updates=5) seed 0", "ft(updates=5) seed 1", "si seed 3"]}
     header.write_text(json.dumps({**json.loads(header.read_text()), **missing}))
     results = read_results(tmp_path / "results")
     assert decisions(one_item("ft > erm-all", "si > erm-all"), results) == ["holds"], "ft was not run yet"
@@ -170,6 +171,11 @@ def test_the_page_and_the_picture_show_what_the_results_have(tmp_path: Path) -> 
     assert "| Paper | 1 | 3 | 1 | 0 | 1 | 1 | 0 | 1 | 1 | 1 | 0 | 0 |" in text
     assert "| X-F2 | A curve | – | not run | – | – | Long. (2 CPU days) |" in text
     assert "| [X-T1](#x-t1) | A finding | **holds** |" in text
+    write_picture(papers, results, tmp_path / "ledger.svg")
+    (line,) = re.findall(r"<line[^>]*stroke-dasharray[^>]*>", (tmp_path / "ledger.svg").read_text())
+    x, y = (float(re.findall(rf' {end}="(-?[\d.]+)"', line)[0]) for end in ("x2", "y2"))
+    assert abs(x) == pytest.approx(abs(y)), "the line of equal numbers goes from corner to corner"
+    assert abs(x) > 100
     (point,) = points(papers, results).to_dict("records")
     assert (point["item"], point["ours"]) == ("X-T1", pytest.approx(0.5))
 

@@ -17,6 +17,7 @@ from driftline import models
 from driftline.cli.printing.runs import print_difference
 from driftline.data import weights_file
 from driftline.errors import UserError
+from driftline.io.checksums import file_hash
 from driftline.models.checkpoints import read_checkpoint
 from driftline.models.weights import head_name, load_weights
 from driftline.seeds import Seed
@@ -152,12 +153,40 @@ def test_whole_networks_are_refused(tmp_path: Path) -> None:
         read_checkpoint(Path(saved(tmp_path / "empty.pth", {"state_dict": {}, "epoch": 3})))
 
 
+@pytest.mark.parametrize("content", [b"<html>404 Not Found</html>", b"", b"PK"])
+def test_a_file_that_holds_no_weights_is_refused_without_advice_to_run_its_code(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "w.pth").write_bytes(content)
+    with pytest.raises(UserError, match=r"w\.pth as a file of weights and nothing else") as error:
+        read_checkpoint(tmp_path / "w.pth")
+    assert "weights_only" not in str(error.value)
+
+
+def test_the_entries_of_an_unknown_checkpoint_are_named(tmp_path: Path) -> None:
+    torch.save({"last": {"w": torch.ones(1)}, "best": {"w": torch.ones(1)}}, tmp_path / "w.pt")
+    with pytest.raises(UserError, match="does not hold tensors by name, but last, best: save"):
+        read_checkpoint(tmp_path / "w.pt")
+
+
+def test_a_file_with_another_content_than_its_name_says_is_noted_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    torch.save({"w": torch.ones(1)}, path := tmp_path / "net.pth")
+    right = path.rename(tmp_path / f"net-{file_hash(path)[:8]}.pth")
+    read_checkpoint(right)
+    assert not caplog.records
+    wrong = right.rename(tmp_path / "net-0676ba61.pth")
+    read_checkpoint(wrong), read_checkpoint(wrong)
+    (record,) = caplog.records
+    assert record.message.startswith("note: net-0676ba61.pth is not the published file: its SHA-256 begins with ")
+
+
 def test_what_a_conversion_leaves_out_is_listed(tmp_path: Path) -> None:
     given = {"old.weight": torch.ones(2, 3), "bias": torch.ones(2), "text.token": torch.ones(4)}
     given["positional_embedding"] = torch.ones(4)
     file = saved(tmp_path / "foreign.pth", given)
 
     def convert(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        tensors.pop("text.token")  # as timm's conversion of DINOv2 does with its mask token
         return {"weight": tensors["old.weight"].view(2, 3), "bias": tensors["bias"] + 1}
 
     report = load_weights(nn.Linear(3, 2), str(file), "keep", "", convert)

@@ -9,12 +9,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.auditing.test_findings import order, verdict
 from typer.testing import CliRunner
 
+from driftline.auditing.metric import CLASS_METRICS
+from driftline.auditing.shape import Shape
+from driftline.auditing.verdict import PairTests
 from driftline.cli.commands.monitor import app
 from driftline.errors import UserError
 from driftline.monitoring import Monitor
+from driftline.monitoring.diagnosis import _sentence, diagnose
+from driftline.monitoring.models import ModelChoice
 from driftline.monitoring.result import BatchResult
+from driftline.monitoring.rows import Columns, Rows
 
 pytestmark = pytest.mark.xdist_group("monitor")  # one process makes what all tests share
 
@@ -61,6 +68,37 @@ def test_a_change_is_found_within_two_batches_and_dated(changed: tuple[Monitor, 
     named = [result.diagnosis for result in after if result.diagnosis and "changed" in result.diagnosis]
     assert named
     assert "2024-02-2" in named[-1] or "2024-02-19" in named[-1]  # row 1,200 is of 2024-02-20
+
+
+def test_a_diagnosis_names_what_was_found() -> None:
+    strong, calm = PairTests(order(0.002), 0.0005), PairTests(order(0.4), 0.5)
+    names = [f"batch {k}" for k in range(6)]
+
+    def sentence(only_inputs: bool = False, is_number: bool = False, **found: object) -> str | None:
+        return _sentence(verdict(**found), names, only_inputs, is_number)
+
+    assert sentence() is None
+    aged = {"recalibrated": strong, "shape": Shape("uncertain")}
+    assert "changes over time, without a single date (p = 0.002)" in str(sentence(**aged))
+    assert "Later inputs are new to older models; at equal inputs no change" in str(sentence(True, **aged))
+    off = {"recalibrated": calm, "raw": strong}
+    assert "Probabilities are off; no change of the ranking was found" in str(sentence(**off))
+    assert "Level or scale of the target moved" in str(sentence(is_number=True, **off))
+    assert "Probabilities" not in str(sentence(is_number=True, **off))
+
+
+def test_moved_inputs_of_trees_are_not_called_a_changed_relation() -> None:
+    """Trees cannot extrapolate: they age where inputs move, although the relation stays."""
+    random = np.random.default_rng(0)
+    parts = []
+    for k in range(8):
+        x = random.uniform(k, k + 1.5, 300)
+        y = np.where(random.random(300) < 1 / (1 + np.exp(-4 * np.sin(3 * x))), 1.0, 0.0)
+        parts.append(Rows(pd.DataFrame({"x": x}), np.arange(300.0) + 300 * k, y))
+    columns = Columns("when", "y", None, None, {"x": "number"}, "number", ("no", "yes"))
+    said = diagnose(parts, ModelChoice("hist-gradient-boosting", columns, 0), CLASS_METRICS["accuracy"])
+    assert said is not None
+    assert said.startswith("Later inputs are new to older models")
 
 
 def test_quality_and_challenger_after_the_change(changed: tuple[Monitor, list[BatchResult]]) -> None:
@@ -225,6 +263,11 @@ def test_a_damaged_watch_file_is_refused(tmp_path: Path) -> None:
         path.write_text(content, encoding="utf-8")
         with pytest.raises(UserError, match="not a watch file"):
             Monitor.load(path)
+    fit(make_table()).save(path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, "evidence": {"quality": ["much"]}}), encoding="utf-8")
+    with pytest.raises(UserError, match="not a watch file"):
+        Monitor.load(path)
 
 
 def logged(table: pd.DataFrame) -> pd.DataFrame:

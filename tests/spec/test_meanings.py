@@ -48,7 +48,7 @@ def test_meanings_are_comments_and_docstrings_of_a_class_and_its_bases() -> None
 
 
 def test_no_registered_setting_lacks_a_meaning() -> None:
-    things = [(kind, name) for kind in (*WITH_SETTINGS, "benchmark") for name in registry.INDEX[kind]]
+    things = [(kind, name) for kind in (*WITH_SETTINGS, "benchmark") for name in registry.index()[kind]]
     found = [describe(kind, name) for kind, name in [*things, *(("part", name) for name in PARTS)]]
     lacking = [f"{thing.name}.{one.name}" for thing in found for one in thing.settings if not one.meaning]
     assert lacking == []

@@ -40,6 +40,7 @@ def test_features_are_the_input_of_the_last_linear_layer() -> None:
         expected = net[0](torch.from_numpy(X)).relu().numpy()
     np.testing.assert_array_equal(as_model(net).features(X), expected)
     assert as_model(naive_bayes((3,), 2, Seed(0))).features(X) is None
+    assert as_model(nn.Conv1d(3, 2, 1)).features(X) is None
 
 
 def test_a_clone_trains_independently_and_a_state_comes_back() -> None:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from driftline.auditing.data import DataSummary
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.findings import Ageing, amount, findings, interval, p_value
+from driftline.auditing.findings import Ageing, amount, behind_text, findings, interval, p_value
 from driftline.auditing.horizons import AgeCurve, Horizon
 from driftline.auditing.label_shift import DistributionShift, LabelShift
 from driftline.auditing.log_quality import LogQuality
 from driftline.auditing.metric import Metric
 from driftline.auditing.policies import TRIVIAL
 from driftline.auditing.recommendation import Policies
-from driftline.auditing.replay import NEVER
+from driftline.auditing.replay import ALL_HISTORY, NEVER, RECALIBRATE
 from driftline.auditing.shift import Shift
 
 
@@ -54,7 +54,7 @@ def describe_policy(policy: str) -> str:
         "window": f"retrain each period, on the last {rest}",
         "every": f"retrain every {every} periods, {rows}",
         "same": "train on the same season of earlier cycles",
-        "recalibrate": "keep the model, recalibrate its probabilities each period",
+        "recalibrate": "keep the model, recalibrate it each period",
         "trivial": "baseline: no model, a constant answer of all rows so far",
     }
     triggers = {
@@ -75,9 +75,9 @@ def ageing_answer(ageing: Ageing | None, log: LogQuality | None) -> Answer:
     text += (
         f" A new model reaches {metric.title} {metric.text(sizes.fresh.value)} {interval(metric, sizes.fresh)}, an "
         f"older one {metric.text(sizes.old.value)} {interval(metric, sizes.old)} in the same period: "
-        f"{amount(metric, sizes.staleness)} behind (models of {ageing.training_rows:,} rows)."
+        f"{behind_text(metric, sizes.staleness)} (models of {ageing.training_rows:,} rows)."
     )
-    if sizes.tas.is_known:
+    if sizes.tas.is_known and ageing.verdict.has_skill:
         text += f" TAS = {_ratio(sizes.tas)} (1 means no loss by age)."
     return Answer(question, f"{text} {_baseline(sizes.baseline, sizes.above, metric)}")
 
@@ -116,17 +116,19 @@ def horizon_answer(horizons: Horizons | None, ageing: Ageing | None, length: str
     question = "How long does a model last?"
     if ageing is None:
         return Answer(question, "Not known: a log has no new models to compare with.")
-    if horizons is None:
+    if horizons is None or not ageing.verdict.has_skill:
         return Answer(question, "Not known: new models have too little skill for a ratio to it.")
     delta, curve = f"{100 * horizons.delta:g}%", horizons.curve
     size = f" ({length})" if length else ""
     limit = ageing.age(horizons.sh.limit)
-    if ageing.verdict.aged and curve.horizon is not None:
+    if curve.horizon is not None:
         at = curve.by_age[curve.horizon - 1]
         text = (
             f"After {ageing.age(curve.horizon)}{size} an old model falls surely below {delta} of a new one "
             f"({100 * at.value:.0f}% [{100 * at.low:.0f}, {100 * at.high:.0f}])."
         )
+        if not (ageing.verdict.aged or ageing.verdict.miscalibrated):
+            text += " Age was not found to be the cause."
     else:
         text = f"No horizon: within {limit}{size} old models do not surely fall below {delta} of a new one."
     names = (("SH", horizons.sh, f"below {delta} of a new one"), ("DH", horizons.dh, "15 points of accumulated drops"))
@@ -161,7 +163,7 @@ def shift_answer(shift: Shift | None, labels: LabelShift, data: DataSummary, har
         texts.append(_distribution("Predictions of the first model", labels.predictions))
     within = labels.within_classes
     if labels.labels.significant and within is not None and not within.significant:
-        texts.append(f"Within classes its scores stay alike ({p_value(within.p)}): the inputs per class did not move.")
+        texts.append(f"Within classes no significant shift of its scores was found ({p_value(within.p)}).")
     return Answer("What changed?", " ".join([*(f"Warning: {w}." for w in data.warnings), *texts]))
 
 
@@ -209,8 +211,8 @@ def policy_answer(
 
 def headline(policies: Policies) -> str:
     """Return the recommendation in a few words."""
-    reason, chosen = policies.recommendation.reason, policies.recommended
-    if reason == "recalibrate":
+    chosen = policies.recommended
+    if chosen.policy == RECALIBRATE:
         return "Recalibrate, do not retrain"
     if chosen.policy == NEVER:
         return "No retraining by the calendar"
@@ -225,8 +227,13 @@ def _reason(policies: Policies, ageing: Ageing) -> str:
     if made.reason == "unknown":
         return "Models of one period are no better than a constant answer."
     if made.reason == "no-ageing":
-        sure = f" More rows would help: {more} with all history." if made.more_rows.low > 0 else ""
-        return f"No ageing was found.{sure}"
+        found = "No ageing was found." if ageing.verdict.recalibrated.order is not None else "Periods are too few."
+        if not policies.gains_by_more_rows:
+            return found
+        history = amount(metric, policies[ALL_HISTORY].gained, sign=True)
+        return f"{found} More rows would help: retraining on all history gains {history}."
+    if made.reason == "not-sure" and best.policy == NEVER:
+        return f"On this table no policy is better. {parts}"
     if made.reason == "not-sure":
         gain = amount(metric, best.gained, sign=True)
         return f"On this table retraining gains nothing sure: {gain}. {parts}"
@@ -244,7 +251,7 @@ def _replayed(policies: Policies, metric: Metric) -> str:
     chosen, never = policies.recommended, policies[NEVER]
     times = "1 retraining" if chosen.retrainings == 1 else f"{chosen.retrainings} retrainings"
     text = (
-        f"In the replay {chosen.policy} reaches {metric.title} {metric.text(chosen.quality.value)} "
+        f"In the replay policy '{chosen.policy}' reaches {metric.title} {metric.text(chosen.quality.value)} "
         f"{interval(metric, chosen.quality)} (n = {chosen.quality.n:,}) with {times}"
     )
     if chosen is never:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
+from driftline.auditing.copies import copy_keys
 from driftline.auditing.frame import Frame
 from driftline.auditing.metric import DOMINANT, RARE
 from driftline.tasks import Classification
 
-MAX_COPIES = 0.01  # share of rows that are copies of earlier ones
 MANY_CLASSES = 0.5  # classes as a share of rows, from which the target looks like an identifier
 
 
@@ -65,16 +64,14 @@ def _columns(frame: Frame) -> list[str]:
 
 
 def _copies(frame: Frame) -> list[str]:
-    if not frame.features:
+    keys = copy_keys(frame)
+    if keys is None:
         return []
-    rows = frame.samples.x
-    inputs = frame.inputs.iloc[rows]
-    key = pd.util.hash_pandas_object(inputs, index=False).to_numpy()
-    whole = pd.DataFrame({"key": key, "y": frame.samples.y, "time": np.asarray(frame.samples.time)})
-    copies = int(whole.duplicated().sum())
-    if copies <= MAX_COPIES * len(rows):
-        return []
-    return [f"{copies:,} of {len(rows):,} rows are copies of another row, time and target included"]
+    copies = len(keys) - len(np.unique(keys))
+    return [
+        f"{copies:,} of {len(keys):,} rows are copies of another row, target included; tests keep the copies of a row "
+        "together within a period"
+    ]
 
 
 def _list(names: list[str]) -> str:

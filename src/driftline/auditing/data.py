@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from driftline.auditing.checks import check_table
 from driftline.auditing.matrix import Halves
 from driftline.auditing.metric import Metric
@@ -81,9 +83,22 @@ def summarize(table: AuditTable, metrics: Sequence[Metric], chosen: bool, halves
         deployed=table.deployed,
         metrics=tuple(metric.name for metric in metrics),
         metric_reason="chosen" if chosen else _reason(metrics[0]),
-        warnings=check_table(frame),
+        warnings=(*check_table(frame), *_single_class(table)),
         notes=(*frame.notes, *_notes(table, sum(used), halves)),
     )
+
+
+def _single_class(table: AuditTable) -> list[str]:
+    if not table.is_classification:
+        return []
+    alone = [name for name, rows in zip(table.names, table.periods, strict=True) if len(np.unique(rows.y)) == 1]
+    if not alone:
+        return []
+    verb = "has" if len(alone) == 1 else "have"
+    return [
+        f"{len(alone)} of {len(table.names)} periods {verb} rows of one class only, such as {alone[0]}: a model cannot "
+        "learn from such a period, and its AUC counts as 0.5; longer periods help"
+    ]
 
 
 def _reason(metric: Metric) -> str:

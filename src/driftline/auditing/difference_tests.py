@@ -40,7 +40,9 @@ def odd_period(losses: tuple[np.ndarray, np.ndarray], periods: tuple[np.ndarray,
     """Return the period that is most unlike all others.
 
     `losses`: of each half, the loss of each model (rows) on each test row; `periods`: the period of each row. The
-    two halves repeat each other in a model's own period, so the variance of their mean is not halved.
+    two halves repeat each other in a model's own period, so the variance of their mean is not halved. Losses are
+    skewed: a period that happens to have none of the rare large ones also has a small variance, so its variance counts
+    as at least that of the other rows.
     """
     size = len(losses[0])
     gaps, variances = np.zeros(size), np.zeros(size)
@@ -52,7 +54,7 @@ def odd_period(losses: tuple[np.ndarray, np.ndarray], periods: tuple[np.ndarray,
             own = (total[inside] - loss[t, inside]) / (size - 1) - loss[t, inside]
             other = (total - own_loss - loss[t])[~inside] / (size - 2) - loss[t, ~inside]
             gaps[t] += (own.mean() - other.mean()) / 2
-            variances[t] += (own.var() / len(own) + other.var() / len(other)) / 2
+            variances[t] += (max(own.var(), other.var()) / len(own) + other.var() / len(other)) / 2
     z = gaps / np.sqrt(np.maximum(variances, 1e-300))
     index = int(z.argmax())
     return OddPeriod(index, float(min(1.0, size * norm.sf(z[index]))))

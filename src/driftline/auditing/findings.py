@@ -12,7 +12,7 @@ from driftline.auditing.estimate import Estimate
 from driftline.auditing.metric import Metric
 from driftline.auditing.shape import Shape
 from driftline.auditing.sizes import Sizes
-from driftline.auditing.verdict import MIN_PERIODS, Verdict
+from driftline.auditing.verdict import LEVEL, MIN_PERIODS, Verdict
 
 FEW_PERIODS = 12
 
@@ -73,6 +73,13 @@ def interval(metric: Metric, estimate: Estimate) -> str:
 def amount(metric: Metric, estimate: Estimate, sign: bool = False) -> str:
     """Return a difference with its interval."""
     return f"{metric.difference(estimate.value, sign)} {interval(metric, estimate)}"
+
+
+def behind_text(metric: Metric, staleness: Estimate) -> str:
+    """Return how far an old model is behind a new one, or ahead."""
+    if staleness.value >= 0:
+        return f"{amount(metric, staleness)} behind a new one"
+    return f"{amount(metric, Estimate(-staleness.value, -staleness.high, -staleness.low))} ahead of a new one"
 
 
 def p_value(p: float) -> str:
@@ -201,24 +208,24 @@ def _order_p(verdict: Verdict) -> float:
 def _miscalibrated(ageing: Ageing) -> list[str]:
     verdict = ageing.verdict
     assert verdict.raw.order is not None
-    p = p_value(max(verdict.raw.order.p, verdict.raw.difference))
-    rates = ageing.base_rates
+    p, rates = p_value(max(verdict.raw.order.p, verdict.raw.difference)), ageing.base_rates
+    found = "no change of the ranking was found."
     if ageing.is_number:
-        return [
-            f"Level or scale of the target moved ({p}): predictions are off; no other change was found. Recalibrate."
-        ]
-    if verdict.base_rate_moved and rates is not None:
-        return [
-            f"The share of '{ageing.base_rate_class}' moved from {100 * rates[0]:.0f}% to {100 * rates[1]:.0f}% ({p}); "
-            "scores are off; no change of the ranking was found. Recalibrate."
-        ]
-    if ageing.slope is not None and (ageing.slope.high < 1 or ageing.slope.low > 1):
-        word = "sure" if ageing.slope.high < 1 else "timid"
-        return [f"Old models are too {word} of later periods ({p}); no change of the ranking was found. Recalibrate."]
-    return [
-        f"The probabilities of old models are off in later periods ({p}); no change of the ranking was found. "
-        "Recalibrate."
-    ]
+        text = f"Level or scale of the target moved ({p}): predictions are off; no other change was found."
+    elif verdict.base_rate_moved and rates is not None:
+        moved = f"from {100 * rates[0]:.0f}% to {100 * rates[1]:.0f}%"
+        text = f"The share of '{ageing.base_rate_class}' moved {moved} ({p}); scores are off; {found}"
+    elif ageing.slope is not None and (ageing.slope.high < 1 or ageing.slope.low > 1):
+        text = f"Old models are too {'sure' if ageing.slope.high < 1 else 'timid'} of later periods ({p}); {found}"
+    else:
+        text = f"The probabilities of old models are off in later periods ({p}); {found}"
+    return [text, *_few_periods(ageing)]
+
+
+def _few_periods(ageing: Ageing) -> list[str]:
+    if len(ageing.periods) >= FEW_PERIODS:
+        return []
+    return [f"With only {len(ageing.periods)} periods an abrupt change may stay unnoticed; 12 or more are better."]
 
 
 def _unordered(ageing: Ageing) -> list[str]:
@@ -243,17 +250,21 @@ def _nothing(ageing: Ageing) -> list[str]:
     order = verdict.recalibrated.order
     if order is None:
         return [f"{len(ageing.periods)} periods are too few to tell order from chance (an audit needs {MIN_PERIODS})."]
-    if verdict.only_ordered:
+    behind = ageing.sizes.staleness.low > 0
+    if verdict.only_ordered and not behind:
         return [f"Periods close in time are more alike ({p_value(order.p)}), at a cost too small to show."]
-    sentences = [
+    if order.p <= LEVEL or behind:
+        difference = p_value(verdict.recalibrated.difference)
+        return [
+            f"It is not certain that models age (order of periods {p_value(order.p)}, advantage of a period's own "
+            f"model {difference}).",
+            *_few_periods(ageing),
+        ]
+    return [
         f"Nothing in this table shows that models age: a model of one period does as well in the others "
-        f"({p_value(order.p)}). The audit would have noticed a loss of {metric.difference(ageing.sizes.noticeable())}."
+        f"({p_value(order.p)}). The audit would have noticed a loss of {metric.difference(ageing.sizes.noticeable())}.",
+        *_few_periods(ageing),
     ]
-    if len(ageing.periods) < FEW_PERIODS:
-        sentences.append(
-            f"With only {len(ageing.periods)} periods an abrupt change may stay unnoticed; 12 or more are better."
-        )
-    return sentences
 
 
 def _difficulty(ageing: Ageing) -> list[str]:
@@ -266,6 +277,7 @@ def _difficulty(ageing: Ageing) -> list[str]:
         f"The data got {word} ({p_value(course.p)}): a new model reaches {metric.title} {metric.text(course.first)} in "
         f"the first and {metric.text(course.last)} in the last periods."
     )
-    if verdict.harder and not (verdict.aged or verdict.miscalibrated or verdict.unordered):
-        text += " Older models suffer no more than new ones; retraining does not help."
+    calm = not (verdict.aged or verdict.miscalibrated or verdict.unordered) and ageing.sizes.staleness.low <= 0
+    if verdict.harder and calm:
+        text += " Older models suffer no more than new ones; newer rows do not help."
     return [text]

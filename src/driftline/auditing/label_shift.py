@@ -93,9 +93,11 @@ def shift_between(
     course = course_test(np.array([part[:, k].mean() for part in periods]), random)
     spread = float(np.concatenate([part[:, k] for part in periods]).std())
     least = MIN_CHANGE if names is not None else MIN_CHANGE_SD * spread
+    ends = course.first, course.last
+    first, last = np.clip(ends, 0, 1) if names is not None else ends  # a fitted share may lie outside
     p = min(1.0, p * len(used))
     significant = p <= LEVEL and abs(course.change) >= least and least > 0
-    return DistributionShift(p, names[k] if names else None, course.first, course.last, significant)
+    return DistributionShift(p, names[k] if names else None, float(first), float(last), significant)
 
 
 def _within(

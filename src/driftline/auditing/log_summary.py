@@ -34,7 +34,7 @@ def _next_step(log: LogQuality) -> str:
 def _change(log: LogQuality, names: PeriodNames) -> SummaryRow:
     metric, course = log.metric, log.course
     own, later = (f"{metric.text(e.value)} {interval(metric, e)}" for e in (log.first_own, log.first_later))
-    note = f"{own} in {names.words[0]}, {later} later"
+    note = f"{own} {names.within(0)}, {later} later"
     if not log.changed:
         return SummaryRow("Change", "None that is significant", "", note)
     fitted = f"from {metric.text(course.first)} to {metric.text(course.last)} (fitted)"

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from driftline.auditing.copies import first_copies
 from driftline.auditing.metric import Metric
 from driftline.auditing.recalibration import log_loss, recalibrated_loss, recalibrated_squares
 from driftline.auditing.score_matrix import ScoreMatrix
@@ -147,7 +148,7 @@ def _merge_small(names: Sequence[str], parts: Sequence[Samples]) -> tuple[list[s
 
 
 def _split(rows: Samples, index: int, table: AuditTable, random: bool) -> tuple[Samples, Samples]:
-    """Return two halves: alternating blocks of consecutive rows, or a random split."""
+    """Return two halves: alternating blocks of consecutive rows, or a random split; copies of a row stay together."""
     n = len(rows)
     if random:
         order = table.seed.child("halves", "split", index).numpy().permutation(n)
@@ -156,6 +157,8 @@ def _split(rows: Samples, index: int, table: AuditTable, random: bool) -> tuple[
     else:
         blocks = min(BLOCKS, n)
         first = (np.arange(n) * blocks // n + index) % 2 == 0
+    if table.copy_keys is not None:
+        first = first[first_copies(table.copy_keys[rows.id])]
     return rows[np.flatnonzero(first)], rows[np.flatnonzero(~first)]
 
 

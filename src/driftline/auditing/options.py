@@ -80,7 +80,9 @@ class AuditOptions:
         ),
     ] = ()
     train_until: Annotated[str | None, Flag("Last time of the rows that train the deployed model.")] = None
-    deployed: Annotated[int | None, Flag("Number of periods that train the deployed model. [default: 3]", min=1)] = None
+    deployed: Annotated[
+        int | None, Flag("Number of periods that train the deployed model. [default: 3; fewer of less than 9]", min=1)
+    ] = None
     cost_error: Annotated[float | None, Flag("Cost of a wrong answer, or of one unit of absolute error.", min=0)] = None
     cost_retrain: Annotated[float | None, Flag("Cost of a retraining.", min=0)] = None
     delay: Annotated[

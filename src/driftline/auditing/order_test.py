@@ -57,6 +57,21 @@ def least_segment(periods: int) -> int:
 
 
 @lru_cache(maxsize=8)
+def season_kernels(periods: int) -> tuple[tuple[Kernel, ...], np.ndarray]:
+    """Return kernels of a state that holds for several periods of each cycle, such as weekends, as rows."""
+    described, matrices = [], []
+    for cycle in range(4, periods // 2 + 1):
+        for length in range(2, cycle // 2 + 1):
+            for start in range(cycle):
+                profile = ((np.arange(periods) - start) % cycle < length).astype(float)
+                profile -= profile.mean()
+                centered = interaction(np.outer(profile, profile))
+                described.append(Kernel("recurring", 3, cycle=cycle))
+                matrices.append(centered.ravel() / np.linalg.norm(centered))
+    return tuple(described), np.array(matrices).reshape(len(matrices), periods**2)
+
+
+@lru_cache(maxsize=8)
 def kernels(periods: int) -> tuple[tuple[Kernel, ...], np.ndarray]:
     """Return all kernels and, as rows, their normalized interactions."""
     t, least = np.arange(periods, dtype=float), least_segment(periods)

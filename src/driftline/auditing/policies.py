@@ -10,7 +10,7 @@ import numpy as np
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.matrix import constant_answers
 from driftline.auditing.metric import Metric
-from driftline.auditing.replay import NEVER, Replay
+from driftline.auditing.replay import ALL_HISTORY, NEVER, Replay
 from driftline.auditing.score_matrix import Z95
 from driftline.auditing.table import AuditTable
 from driftline.types import Answers
@@ -121,7 +121,7 @@ def gain_parts(
     used = len(table.periods) - table.first_replayed
     never, window, history = (
         Scored(_scores(table, metric, replays[name]), noise.of(replays[name], used, table.deployed))
-        for name in (NEVER, f"window-{table.deployed}", "all-history")
+        for name in (NEVER, f"window-{table.deployed}", ALL_HISTORY)
     )
     sign = 1.0 if metric.higher_is_better else -1.0
     return _difference(window, never, sign), _difference(history, window, sign)
@@ -148,7 +148,8 @@ def _difference(a: Scored, b: Scored, sign: float) -> Estimate:
         tuple(sign * (x - y) for x, y in zip(a.rows, b.rows, strict=True)), a.training_variance + b.training_variance
     )
     estimate = _mean(paired)
-    return Estimate(estimate.value, estimate.low, estimate.high)
+    rounding = abs(estimate.value) < 1e-9 * (estimate.high - estimate.low)
+    return Estimate(0.0 if rounding else estimate.value, estimate.low, estimate.high)
 
 
 def _trivial(table: AuditTable, metric: Metric) -> Replay:

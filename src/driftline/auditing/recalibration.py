@@ -115,6 +115,19 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
+def fit_line(prediction: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Return slope, 0 or more, and intercept of the regression of numbers on their predictions.
+
+    >>> fit_line(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0]))
+    (2.0, 1.0)
+    """
+    centered = prediction - prediction.mean()
+    variance = float((centered**2).mean())
+    varies = variance > 1e-12 * max(1.0, float((prediction**2).mean()))
+    slope = max(0.0, float((centered * y).mean()) / variance) if varies else 0.0
+    return slope, float(y.mean() - slope * prediction.mean())
+
+
 def recalibrated_squares(prediction: np.ndarray, y: np.ndarray, cell: np.ndarray, slope: bool = True) -> np.ndarray:
     """Return the squared error of each row after the best regression of y on the prediction in its cell."""
     size = int(cell.max()) + 1

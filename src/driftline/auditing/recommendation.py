@@ -9,7 +9,7 @@ from typing import Literal
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.metric import Metric
 from driftline.auditing.policies import TRIVIAL, PolicyResult
-from driftline.auditing.replay import NEVER, RECALIBRATE
+from driftline.auditing.replay import ALL_HISTORY, NEVER, RECALIBRATE
 from driftline.auditing.verdict import Verdict
 
 Reason = Literal["no-ageing", "recalibrate", "knee", "cheapest", "not-sure", "unknown"]
@@ -67,6 +67,11 @@ class Policies:
     def best(self) -> PolicyResult:
         return self[self.recommendation.best]
 
+    @property
+    def gains_by_more_rows(self) -> bool:
+        """Whether retraining on all history surely gains, and does so because it has more rows."""
+        return self.recommendation.more_rows.low > 0 and self[ALL_HISTORY].gained.low > 0
+
 
 def recommend(
     results: Sequence[PolicyResult],
@@ -78,10 +83,9 @@ def recommend(
 ) -> Policies:
     """Return the policies with their costs and frontier, and the recommended one.
 
-    Without ageing nothing is retrained by the calendar. A miscalibrated model is recalibrated if that surely gains and
-    no retraining is surely better. Otherwise, with a sure gain, the cheapest policy is chosen if costs are given, else
-    the one with the fewest retrainings among those close to the best, both in the estimate and at the upper end of its
-    interval.
+    Without ageing nothing is retrained by the calendar. If costs are given, the cheapest policy is chosen. Otherwise a
+    miscalibrated model is recalibrated if that surely gains and no retraining is surely better; else, with a sure
+    gain, the policy with the fewest retrainings among those close to the best is chosen.
     """
     results = _with_frontier([_with_cost(result, costs) for result in results], metric.higher_is_better)
     real = [result for result in results if result.policy != TRIVIAL]
@@ -97,14 +101,20 @@ def recommend(
 
 
 def is_close(result: PolicyResult, total_gain: float, metric: Metric, never: PolicyResult) -> bool:
-    """Return whether a policy is behind the best by little, also at the upper end of its interval.
+    """Return whether a policy is behind the best by little, also at both ends of its interval.
 
     By at most half a point or a tenth of what the best gains over never retraining; at the upper end by at most one
-    point or a quarter. For errors in the target's units, a point is one percent of the error of never retraining.
+    point or a quarter; and never surely by more than half a point. For errors in the target's units, a point is one
+    percent of the error of never retraining.
     """
     point = 0.01 if metric.unit == "share" else 0.01 * abs(never.quality.value)
     gain = max(total_gain, 0.0)
-    return result.behind.value <= max(0.5 * point, gain / 10) and result.behind.high <= max(point, gain / 4)
+    behind = result.behind
+    return (
+        behind.low <= 0.5 * point
+        and behind.value <= max(0.5 * point, gain / 10)
+        and behind.high <= max(point, gain / 4)
+    )
 
 
 def _choose(
@@ -115,11 +125,11 @@ def _choose(
         return NEVER, "unknown"
     if not (verdict.aged or verdict.miscalibrated or last_is_odd):
         return NEVER, "no-ageing"
+    if costs.given:
+        return min(real, key=lambda result: (result.cost, result.retrainings)).policy, "cheapest"
     repaired = by_name.get(RECALIBRATE)
     if verdict.miscalibrated and repaired and repaired.gained.low > 0 and repaired.behind.low <= 0:
         return RECALIBRATE, "recalibrate"
-    if costs.given:
-        return min(real, key=lambda result: (result.cost, result.retrainings)).policy, "cheapest"
     if real[0].gained.low <= 0:
         return NEVER, "not-sure"
     return knee.policy, "knee"

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from driftline.auditing.arrivals import Training
-from driftline.auditing.recalibration import LIMITS, fit_binary, recalibrate_binary
+from driftline.auditing.recalibration import fit_line, fit_recalibration
 from driftline.auditing.table import AuditTable, draw
 from driftline.types import Answers, Samples
 
-NEVER, RECALIBRATE = "never", "recalibrate"
+NEVER, RECALIBRATE, ALL_HISTORY = "never", "recalibrate", "all-history"
 INTERVALS = (2, 4, 8)  # of retraining, in periods
 
 
@@ -45,7 +45,7 @@ def schedules(table: AuditTable) -> dict[str, dict[int, Training]]:
     plans: dict[str, dict[int, Training]] = {
         NEVER: dict.fromkeys(range(first, last), start_training(table)),
         f"window-{width}": {k: arrivals.window(width, k) for k in range(first, last)},
-        "all-history": {k: history(k) for k in range(first, last)},
+        ALL_HISTORY: {k: history(k) for k in range(first, last)},
     }
     for every in INTERVALS:
         if every < last - first:
@@ -93,23 +93,28 @@ def schedule_replay(table: AuditTable, plan: dict[int, Training], fitted: dict[T
 
 
 def recalibrated_replay(table: AuditTable, never: Replay) -> Replay:
-    """Return the replay of the first model whose two-class probabilities are recalibrated on the latest periods."""
+    """Return the replay of the first model whose answers are recalibrated on the latest periods."""
     answers, arrivals = {}, table.arrivals
     for k, given in never.answers.items():
-        assert given.scores is not None
         if arrivals.newest(k) not in never.answers:
             answers[k] = given
             continue
         known = [j for j in arrivals.window(table.deployed, k).periods if j in never.answers]
-        logits = np.concatenate([_logit(never.answers[j])[arrivals.is_known(j, k)] for j in known])
-        y = np.concatenate([arrivals.rows(j, k).y for j in known]).astype(float)
-        a, b = fit_binary(logits, y, np.zeros(len(y), int))
-        positive = recalibrate_binary(_logit(given), a[0], b[0])
-        answers[k] = Answers((positive > 0.5).astype(int), np.stack([1 - positive, positive], axis=1))
+        y = np.concatenate([arrivals.rows(j, k).y for j in known])
+        past = Answers.concat([_chosen(never.answers[j], arrivals.is_known(j, k)) for j in known])
+        answers[k] = _recalibrated(given, past, y)
     return Replay(answers, never.trainings, never.rows, rows_per_training=never.rows_per_training)
 
 
-def _logit(answers: Answers) -> np.ndarray:
-    assert answers.scores is not None
-    p = np.clip(answers.scores, *LIMITS)
-    return np.asarray(np.log(p[:, 1] / p[:, 0]))
+def _chosen(answers: Answers, rows: np.ndarray) -> Answers:
+    return Answers(answers.prediction[rows], None if answers.scores is None else answers.scores[rows])
+
+
+def _recalibrated(given: Answers, past: Answers, y: np.ndarray) -> Answers:
+    """Return answers after the best recalibration of past ones: of probabilities, or of numbers."""
+    if given.scores is None:
+        slope, intercept = fit_line(past.prediction, y)
+        return Answers(intercept + slope * given.prediction)
+    assert past.scores is not None
+    scores = fit_recalibration(past.scores, y).apply(given.scores)
+    return Answers(scores.argmax(axis=1), scores)

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from driftline.auditing.order_test import Kernel, OrderTest, kernels, least_segment, order_test
+from driftline.auditing.order_test import Kernel, OrderTest, kernels, least_segment, order_test, season_kernels
 
 NEARBY = 10.0  # fewer cuts win if their score is this close to the best
 NO_ORDER_LEFT = 0.05
@@ -130,8 +130,9 @@ def find_shape(likeness: np.ndarray, test: OrderTest, random: np.random.Generato
 
 
 def _best_kernel(likeness: np.ndarray, fit: BlockFit) -> tuple[Kernel, float]:
-    described, patterns = kernels(len(likeness))
-    overlap = np.maximum(patterns @ likeness.ravel(), 0)
+    families = kernels(len(likeness)), season_kernels(len(likeness))
+    described = [kernel for family, _ in families for kernel in family]
+    overlap = np.maximum(np.concatenate([patterns @ likeness.ravel() for _, patterns in families]), 0)
     scores = [fit.score(fit.total - o**2 / 2, k.parameters) for o, k in zip(overlap, described, strict=True)]
     best = int(np.argmin(scores))
     return described[best], scores[best]

@@ -222,7 +222,7 @@ def slice_sentences(slices: Slices, age: Callable[[float], str]) -> list[str]:
         return ["No category or quarter of a feature has enough rows in every period to be tested."]
     decaying, named = slices.decaying, [segment for segment in slices.segments if segment.stands_out]
     if not decaying:
-        return [f"None of {count} segments (categories and quarters of features) decays significantly."]
+        return [f"A lasting decay is significant in none of {count} segments (categories and quarters of features)."]
     sentences = [f"{len(decaying)} of {count} segments decay (p ≤ {slices.level:g}, corrected for all of them)."]
     if not named:
         return [*sentences, "None of them surely loses more than the other rows."]

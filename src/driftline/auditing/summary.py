@@ -9,11 +9,11 @@ import numpy as np
 
 from driftline.auditing.data import DataSummary
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.findings import Ageing, amount, interval, p_value
+from driftline.auditing.findings import Ageing, amount, behind_text, interval, p_value
 from driftline.auditing.policies import PolicyResult
 from driftline.auditing.recommendation import Policies
-from driftline.auditing.replay import NEVER, RECALIBRATE
-from driftline.auditing.verdict import MIN_PERIODS
+from driftline.auditing.replay import ALL_HISTORY, NEVER, RECALIBRATE
+from driftline.auditing.verdict import LEVEL, MIN_PERIODS
 from driftline.auditing.wording import PeriodNames, policy_action, policy_done, policy_name, time_text
 
 Tone = Literal["act", "keep", "unclear"]
@@ -75,13 +75,13 @@ def compared_policy(policies: Policies, deployed: int) -> PolicyResult:
 def _word(ageing: Ageing, policies: Policies) -> tuple[str, Tone]:
     verdict, policy = ageing.verdict, policies.recommendation.policy
     if not verdict.has_skill:
-        return "Not certain" if _periods_are_short(ageing, policies) else "Look at the data", "unclear"
+        return "Not certain" if _periods_are_short(ageing, policies) else "Inspect", "unclear"
     if policy == RECALIBRATE:
         return "Recalibrate", "act"
     if policy != NEVER:
         return "Retrain", "act"
     if verdict.is_odd:
-        return "Look at the data", "unclear"
+        return "Inspect", "unclear"
     made = policies.recommendation
     if made.reason == "not-sure" or verdict.recalibrated.order is None or _gains_without_ageing(policies):
         return "Not certain", "unclear"
@@ -108,6 +108,8 @@ def _finding(ageing: Ageing, policies: Policies, names: PeriodNames) -> str:
         return "The model is no better than a constant answer."
     if verdict.aged:
         return _change(ageing, names)
+    if verdict.miscalibrated and verdict.harder:
+        return "The data got harder for new models too, and old ones are off in later periods."
     if verdict.miscalibrated:
         return _miscalibration(ageing)
     if verdict.is_odd:
@@ -119,6 +121,8 @@ def _finding(ageing: Ageing, policies: Policies, names: PeriodNames) -> str:
         return "The data got harder, for new models as much as for old ones."
     if verdict.recalibrated.order is None:
         return f"{len(ageing.periods)} periods are too few to tell order from chance (at least {MIN_PERIODS})."
+    if verdict.only_ordered or ageing.sizes.staleness.low > 0 or verdict.recalibrated.order.p <= LEVEL:
+        return "It is not certain that models age."
     return "Nothing in this table shows that models age."
 
 
@@ -173,8 +177,10 @@ def _action(ageing: Ageing, policies: Policies, data: DataSummary, word: str) ->
     if word == "Not certain":
         return "Audit it again when there are 12 periods or more."
     if verdict.unordered:
-        return "Train on more periods; retraining by the calendar gains nothing."
-    return "Keep the model as it is; retraining by the calendar is not needed."
+        return "Train on more periods; no retraining by the calendar is needed."
+    if policies.gains_by_more_rows:
+        return "No retraining by the calendar is needed, but more rows would help."
+    return "Keep the model as it is; no retraining by the calendar is needed."
 
 
 def _gain(ageing: Ageing, policies: Policies, data: DataSummary) -> SummaryRow:
@@ -191,26 +197,24 @@ def _gain(ageing: Ageing, policies: Policies, data: DataSummary) -> SummaryRow:
 
 def _cause(ageing: Ageing, policies: Policies) -> SummaryRow:
     verdict, metric, sizes = ageing.verdict, ageing.metric, ageing.sizes
-    behind = amount(metric, sizes.staleness)
+    behind = behind_text(metric, sizes.staleness)
     made = policies.recommendation
     parts = f"newer rows {_signed(ageing, made.newer_rows)}, more rows {_signed(ageing, made.more_rows)}"
     course, word = verdict.course, "harder" if verdict.harder else "easier"
     course_text = f"{metric.text(course.first)} to {metric.text(course.last)} for a new model"
     also = f"the data also got {word}, from {course_text}; " if verdict.changed_difficulty else ""
     if not verdict.has_skill:
-        return SummaryRow("Cause", "Not known", f"{amount(metric, sizes.above, sign=True)} above a constant answer")
+        return SummaryRow("Cause", "Not known:", f"{amount(metric, sizes.above, sign=True)} above a constant answer")
     if verdict.aged:
-        return SummaryRow("Cause", "The model ages:", f"{behind} behind a new one", also + parts)
+        return SummaryRow("Cause", "The model ages:", behind, also + parts)
     if verdict.miscalibrated:
-        return SummaryRow(
-            "Cause", "The model is off, not outdated:", "no change of the ranking was found", also + parts
-        )
+        return SummaryRow("Cause", "Predictions are off:", f"{behind}; no other change was found", also + parts)
     if verdict.changed_difficulty:
-        return SummaryRow("Cause", f"The data got {word}:", course_text, f"an old model is {behind} behind a new one")
+        return SummaryRow("Cause", f"The data got {word}:", course_text, f"an old model is {behind}")
     if verdict.unordered:
-        return SummaryRow("Cause", "Periods differ, not by age:", f"other models are {behind} behind", parts)
+        return SummaryRow("Cause", "Periods differ, not by age:", f"other models are {behind}", parts)
     answer = "Behind, but not surely by age:" if sizes.staleness.low > 0 else "No ageing found:"
-    return SummaryRow("Cause", answer, f"{behind} behind a new one", parts)
+    return SummaryRow("Cause", answer, behind, parts)
 
 
 def _signed(ageing: Ageing, estimate: Estimate) -> str:
@@ -233,6 +237,11 @@ def _certainty(ageing: Ageing, policies: Policies, tone: Tone) -> SummaryRow:
         return SummaryRow("How sure", "Sure of the change, not of a gain:", p, replayed)
     if ageing.sizes.staleness.low > 0:
         return SummaryRow("How sure", "Not certain of ageing:", p or "too few periods", replayed)
+    if verdict.recalibrated.order is None:
+        return SummaryRow("How sure", "Not certain:", "too few periods to tell order from chance", replayed)
+    if verdict.unordered:
+        different = p_value(verdict.odd.p if verdict.is_odd else verdict.recalibrated.difference)
+        return SummaryRow("How sure", "Differences between periods:", different, f"{p}; {replayed}")
     noticed = f"a loss of {metric.difference(ageing.sizes.noticeable())} would have been noticed"
     return SummaryRow("How sure", noticed[:1].upper() + noticed[1:], "", f"{p}; {replayed}" if p else replayed)
 
@@ -248,17 +257,16 @@ def cheaper_policy(policies: Policies) -> PolicyResult | None:
 
 
 def _if_costly(ageing: Ageing, policies: Policies, data: DataSummary) -> SummaryRow:
-    metric, chosen, made = ageing.metric, policies.recommended, policies.recommendation
+    metric, chosen = ageing.metric, policies.recommended
     cheaper = cheaper_policy(policies)
     if chosen.policy == NEVER and _gains_without_ageing(policies):
         name, gain = policy_name(policies.best.policy, data.unit), amount(metric, policies.best.gained, sign=True)
         return SummaryRow("If retrained", f"{name}:", f"{gain} with {_times(policies.best)}")
     if chosen.policy == NEVER:
-        if made.more_rows.low > 0:
-            more = amount(metric, made.more_rows, sign=True)
-            return SummaryRow(
-                "If cheap", f"All history each {data.unit.removesuffix('s')}", f"gains {more} by more rows"
-            )
+        if policies.gains_by_more_rows:
+            gain = amount(metric, policies[ALL_HISTORY].gained, sign=True)
+            each = f"All history each {data.unit.removesuffix('s')}"
+            return SummaryRow("If cheap", each, f"gains {gain}, as it has more rows")
         return SummaryRow("If costly", "Nothing to save:", "no retraining is recommended")
     if cheaper is None:
         return SummaryRow("If costly", "Nothing cheaper", "surely gains")

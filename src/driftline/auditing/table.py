@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from driftline.auditing.arrivals import Arrivals, arrive_late, arrive_when_known
+from driftline.auditing.copies import copy_keys
 from driftline.auditing.frame import Frame
 from driftline.errors import UserError
 from driftline.models.sklearn_models import SklearnModel
@@ -107,6 +108,16 @@ class AuditTable:
         if self.frame.samples.known is None:
             return arrive_late(self.periods, self.delay)
         return arrive_when_known(self.periods, self.starts)
+
+    @cached_property
+    def copy_keys(self) -> np.ndarray | None:
+        """A key by the number of each row that copies of a row share; None if there are no copies."""
+        keys = copy_keys(self.frame)
+        if keys is None:
+            return None
+        by_number = np.zeros(int(self.frame.samples.id.max()) + 1, keys.dtype)
+        by_number[self.frame.samples.id] = keys
+        return by_number
 
     @cached_property
     def first_replayed(self) -> int:

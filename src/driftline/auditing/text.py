@@ -30,20 +30,24 @@ def _kept(result: AuditResult) -> list[tuple[str, str]]:
     metric, sizes = result.metric, result.sizes[0]
     new, old = (f"{metric.text(e.value)} {interval(metric, e)}" for e in (sizes.fresh, sizes.old))
     models = ("New against old", f"{metric.title} {new} of a new model, {old} of an older one in the same period")
-    if not sizes.tas.is_known:
+    if not sizes.tas.is_known or (result.verdict is not None and not result.verdict.has_skill):
         return [models]
     tas = sizes.tas
     return [("TAS", f"{tas.value:.3f} [{tas.low:.3f}, {tas.high:.3f}] of a new model is kept ({tas.n} models)"), models]
 
 
 def _horizon(result: AuditResult) -> list[tuple[str, str]]:
-    if result.horizons is None or result.ageing is None:
+    if result.horizons is None or result.ageing is None or not result.ageing.verdict.has_skill:
         return []
-    sh, ageing = result.horizons.sh, result.ageing
-    if not (ageing.verdict.aged and sh.events and sh.is_matter_of_time):
-        return [("Horizon", f"not seen within {ageing.age(sh.limit)}")]
-    k = ageing.pieces
-    return [("Horizon", f"{ageing.age(sh.value)} [{sh.low / k:.3g}, {sh.high / k:.3g}] within {ageing.age(sh.limit)}")]
+    horizons, ageing = result.horizons, result.ageing
+    sh, k, limit = horizons.sh, ageing.pieces, ageing.age(horizons.sh.limit)
+    if ageing.verdict.aged and sh.events and sh.is_matter_of_time:
+        text = f"{ageing.age(sh.value)} [{sh.low / k:.3g}, {sh.high / k:.3g}] within {limit}"
+    elif (ageing.verdict.aged or ageing.verdict.miscalibrated) and horizons.curve.horizon is not None:
+        text = f"after {ageing.age(horizons.curve.horizon)} surely below {100 * horizons.delta:g}% of a new model"
+    else:
+        text = f"{'none beyond noise' if sh.events else 'not seen'} within {limit}"
+    return [("Horizon", text)]
 
 
 def _inputs(result: AuditResult) -> tuple[str, str]:
@@ -67,13 +71,15 @@ def _labels(result: AuditResult) -> tuple[str, str]:
 def _policies(result: AuditResult) -> list[tuple[str, str]]:
     if result.policies is None:
         return []
-    metric, chosen = result.metric, result.policies.recommendation.policy
-    front = [r for r in result.policies.results if r.on_frontier or r.policy == chosen]
-    alike = {(r.retrainings, r.quality.value): r for r in reversed(front)}  # of policies that did the same, the first
-    shown = [r for r in front if r.policy == chosen or alike[r.retrainings, r.quality.value] is r][:MAX_POLICIES]
+    metric, chosen = result.metric, result.policies.recommended
+    front = [r for r in result.policies.results if r.on_frontier]
+    alike = {(r.retrainings, r.quality.value): r for r in reversed([chosen, *front])}  # of those that did the same, one
+    others = [r for r in alike.values() if r is not chosen]
+    others.sort(key=result.policies.results.index)
+    shown = sorted([chosen, *others[: MAX_POLICIES - 1]], key=result.policies.results.index)
     rows = []
     for k, r in enumerate(shown):
-        name, mark = policy_name(r.policy, result.data.unit), " (recommended)" if r.policy == chosen else ""
+        name, mark = policy_name(r.policy, result.data.unit), " (recommended)" if r is chosen else ""
         score = f"{metric.text(r.quality.value)} {interval(metric, r.quality)}"
         rows.append(("" if k else "Policies", f"{score} with {count_of(r.retrainings, 'retraining')}: {name}{mark}"))
     return rows

@@ -76,6 +76,17 @@ class PeriodNames:
             return tuple(f"period {k + 1}" for k in range(len(self.names)))
         return tuple(map(period_text, self.names))
 
+    def within(self, k: int) -> str:
+        """Return a period after a preposition.
+
+        >>> PeriodNames(("2024-05-06", "2024-05-13"), "week").within(1), PeriodNames(("2024-05",), "month").within(0)
+        ('in the week of 13 May 2024', 'in May 2024')
+        """
+        word = self.words[k]
+        if not re.match(r"\d+ \w+ \d{4}", word):
+            return f"in {word}"
+        return f"in the week of {word}" if self.cut == "week" else f"on {word}"
+
     def text(self, name: str) -> str:
         """Return a period of the table in words, or one of the matrix, which may be a part of one or several.
 

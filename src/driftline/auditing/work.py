@@ -200,7 +200,7 @@ class Work:
             if key[0] == "train":
                 fitted.setdefault(key[1], {}).update(answers)
         replays = {name: schedule_replay(self.table, plan, fitted) for name, plan in plans.items()}
-        if self.table.has_probabilities and self.table.frame.task.width == 2:
+        if self.table.has_probabilities or not self.table.is_classification:
             replays[RECALIBRATE] = recalibrated_replay(self.table, replays[NEVER])
         return replays | {key[1]: replay for key, replay in self.done.items() if key[0] == "alarm"}
 

@@ -63,12 +63,7 @@ def largest_box(height: int, width: int) -> Box:
 
 def center_crop(image: np.ndarray) -> np.ndarray:
     """Return the center of 224 pixels of an image of bytes, after its short side is resized to 256."""
-    height, width = image.shape[:2]
-    least = min(height, width)
-    sized = resize(image, int(SHORT_SIDE * height / least), int(SHORT_SIDE * width / least))
-    side = DEFAULT_SIDE
-    top, left = round((sized.shape[0] - side) / 2), round((sized.shape[1] - side) / 2)
-    return np.ascontiguousarray(sized[top : top + side, left : left + side])
+    return pictures.to_center(pictures.pil_image_module().fromarray(image), DEFAULT_SIDE, SHORT_SIDE)
 
 
 def center_crops(images: np.ndarray) -> np.ndarray:

@@ -212,7 +212,9 @@ def _tensor(tensor: Any) -> Iterator[str | bytes]:
     """Yield the type and the bytes of a torch tensor."""
     import torch
 
-    plain = tensor.detach().cpu().contiguous()
+    from driftline.device import HOST
+
+    plain = tensor.detach().to(HOST).contiguous()
     yield f"{plain.dtype}{tuple(plain.shape)}{tensor.requires_grad}"
     yield plain.reshape(-1).view(torch.uint8).numpy().tobytes()
 

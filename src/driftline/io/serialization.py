@@ -21,7 +21,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
-from driftline.device import to_device
+from driftline.device import HOST, to_device
 from driftline.errors import DamagedFile
 from driftline.io.atomic import write_bytes
 from driftline.io.checksums import check_regular
@@ -190,7 +190,7 @@ def _update_digest(update: Callable[[bytes], object], tree: Any) -> None:
             _update_digest(update, item)
         return
     if hasattr(tree, "detach"):
-        tree = tree.detach().cpu().numpy()
+        tree = tree.detach().to(HOST).numpy()
     if hasattr(tree, "tocsr"):
         tree = tree.toarray()
     if isinstance(tree, LazyRows):
@@ -221,7 +221,7 @@ def _split_arrays(tree: Any, arrays: dict[str, np.ndarray], source: RowSource | 
     if isinstance(tree, LazyRows) and tree.source is source:
         return {"$rows": _split_arrays(tree.rows, arrays, source)}
     kind = "$tensor" if _is_tensor(tree) else "$array"
-    array = tree.detach().cpu().numpy() if kind == "$tensor" else tree[:] if isinstance(tree, LazyRows) else tree
+    array = tree.detach().to(HOST).numpy() if kind == "$tensor" else tree[:] if isinstance(tree, LazyRows) else tree
     if not isinstance(array, np.ndarray | np.generic):
         raise TypeError(f"cannot save a {type(tree).__name__}")
     if array.dtype.kind in "OU":

@@ -118,8 +118,8 @@ def decide(item: Item, results: Results) -> list[Decided]:
 
 
 def _was_run(finding: Finding, result: Result) -> bool:
-    """Return whether no method of a finding is among the runs that an unfinished result lacks."""
-    missing = {run.rpartition(" seed ")[0] for run in result.header.missing}
+    """Return whether an unfinished result has at least one run of each method of a finding."""
+    missing = {run.rpartition(" seed ")[0] for run in result.header.missing} - set(result.scores["method"])
     short = {published_name(result.benchmark, label) for label in missing} if result.benchmark else set()
     sides = {side for test in finding.tests for side in _parse(test)[::2]}
     return not {side.partition("@")[0] for side in sides} & (missing | short)

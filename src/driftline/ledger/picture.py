@@ -48,14 +48,14 @@ def write_picture(papers: Sequence[Paper], results: Results, output: Path) -> No
 
 def _chart(frame: pd.DataFrame) -> Chart:
     share = alt.Scale(domain=[0, 1])
-    x = alt.X("printed:Q", scale=share, axis=alt.Axis(title="printed", format=".0%", tickCount=5))
+    x = alt.X("printed:Q", scale=share, axis=alt.Axis(title="printed", format=".0%", values=[0, 0.5, 1]))
     y = alt.Y("ours:Q", scale=share, axis=alt.Axis(title="ours", format=".0%", tickCount=5))
     names = list(SCALES.values())
     color = alt.Color("scale:N", scale=alt.Scale(domain=names, range=list(COLORS[: len(names)])))
     color = color.legend(title=None, orient="bottom")
     base = alt.Chart(width=0.8 * SIZE, height=0.8 * SIZE)
-    equal = base.mark_line(color=NEUTRAL, strokeDash=[4, 3]).encode(x=alt.X("at:Q"), y=alt.Y("at:Q"))
-    equal = equal.transform_calculate(at="datum.printed < 0.5 ? 0 : 1")
+    equal = base.transform_aggregate(n="count()").mark_rule(color=NEUTRAL, strokeDash=[4, 3])  # once in each panel
+    equal = equal.encode(x=alt.datum(0), x2=alt.datum(1), y=alt.datum(0), y2=alt.datum(1))
     intervals = base.mark_rule(opacity=0.35).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color)
     marks = base.mark_point(filled=True, size=28, opacity=0.8).encode(x=x, y=y, color=color)
     panel = alt.Facet("paper:N", title=None, sort=list(dict.fromkeys(frame["paper"])))

@@ -186,7 +186,7 @@ def _setting(group: Group, all_groups: Iterable[Group]) -> str:
 
 def _scores(group: Group, setting: str) -> pd.DataFrame:
     """Return the summary scores of a group, its compute, and the scores of a constant answer."""
-    scores = group.scores[group.scores["stat"] != "each"]
+    scores = group.summary
     frames = [scores, pd.DataFrame(_compute(group))]
     trivial = trivial_scores(group)
     if not trivial.empty:
@@ -196,7 +196,7 @@ def _scores(group: Group, setting: str) -> pd.DataFrame:
 
 
 def _compute(group: Group) -> list[JsonObject]:
-    computed = [(run, run.card.compute.macs) for run in group.runs]
+    computed = [(run, run.compute.macs) for run in group.runs]
     return [
         {"method": group.labels[run.key], "seed": run.seed, "metric": "macs", "stat": "mean", "value": float(macs)}
         for run, macs in computed

@@ -7,6 +7,8 @@ nothing but tensors, plain values and `argparse.Namespace` is ever loaded.
 from __future__ import annotations
 
 import argparse
+import functools
+import logging
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +20,9 @@ from torch import Tensor
 from driftline.data import data_folders, weights_file
 from driftline.device import HOST
 from driftline.errors import UserError
+from driftline.io.checksums import file_hash
+
+log = logging.getLogger("driftline")
 
 ENTRIES = ("state_dict_ema", "model_ema", "state_dict", "model", "teacher", "resnet")
 """Entries of a training checkpoint that may hold the weights; the first one that does is used."""
@@ -25,6 +30,8 @@ PICKLED = re.compile(r"GLOBAL (\S+) was not an allowed global")
 """How torch names a class in a file that is not only tensors."""
 WRAPPER = re.compile(r"(?:module|_orig_mod|encoder_q|backbone|model|network|visual\.trunk|_feature_blocks)\.")
 """Prefixes that wrappers and training code put in front of a network's own names."""
+NAMED_HASH = re.compile(r"-([0-9a-f]{8})\.[a-z]+")
+"""The start of a file's SHA-256, with which the names of published files of torchvision and others end."""
 OLD_DENSENET_NAME = re.compile(r"(.*denselayer\d+\.(?:norm|conv))\.([12]\.\w+)")
 
 
@@ -76,9 +83,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         reason = " ".join(str(error).split())[:200]
         if found := PICKLED.search(str(error)):
             reason = f"it holds an object of the class {found[1]}; save its state_dict() instead"
-        elif " " not in reason:  # torch's reader of old files fails with a bare number
+        elif " " not in reason or "weights_only" in reason:  # torch fails with a bare number, or advises to run code
             reason = "it is damaged, or no file of torch.save or safetensors"
         raise UserError(f"cannot read {path} as a file of weights and nothing else: {reason}") from error
+    _check_name(path, path.stat().st_mtime_ns)
     entries = {"": content}
     if isinstance(content, dict):
         entries |= {name: content[name] for name in ENTRIES if name in content}
@@ -87,7 +95,16 @@ def read_checkpoint(path: Path) -> Checkpoint:
             # torchvision's file of DenseNet-121 has names of an older version.
             renamed = {OLD_DENSENET_NAME.sub(r"\1\2", name): value for name, value in tensors.items()}
             return Checkpoint(path, renamed, entry)
-    raise UserError(f"{path} does not hold tensors by name: save a network's state_dict")
+    named = f", but {', '.join(map(str, [*content][:5]))}" if isinstance(content, dict) and content else ""
+    raise UserError(f"{path} does not hold tensors by name{named}: save a network's state_dict")
+
+
+@functools.cache
+def _check_name(path: Path, changed: int) -> None:
+    """Log a note, once, if a file is not the one that its name says: another one of the same shapes fits as well."""
+    named = NAMED_HASH.search(path.name)
+    if named and not (found := file_hash(path)).startswith(named[1]):
+        log.warning(f"note: {path.name} is not the published file: its SHA-256 begins with {found[:8]}, not {named[1]}")
 
 
 def _content(path: Path) -> Any:

@@ -73,7 +73,8 @@ def to_float_batch(batch: Tensor | np.ndarray) -> Tensor:
     """Copy a batch to the device: byte images (n, height, width, channels) as floats in [0, 1] with channels first,
     other numbers as float32.
     """
-    batch = to_device(batch if isinstance(batch, Tensor) else torch.from_numpy(np.ascontiguousarray(batch)))
+    batch = batch if isinstance(batch, Tensor) else torch.from_numpy(np.ascontiguousarray(batch))
+    batch = to_device(batch.float() if batch.dtype == torch.float64 else batch)
     if batch.dtype == torch.uint8 and batch.ndim == 4:
         return batch.permute(0, 3, 1, 2).float().div_(255)
     return batch.float()

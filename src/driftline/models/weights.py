@@ -117,7 +117,7 @@ def load_weights(
     its place in the network, except those of an old head and of known parts of the training.
     """
     file = read_checkpoint(find_weights(weights, advice)).renamed_for(set(network.state_dict()))
-    given = file.tensors if convert is None else convert(file.tensors)
+    given = file.tensors if convert is None else convert(dict(file.tensors))
     used, initialized = _match(network, given, head, file.path, advice)
     network.load_state_dict(used, strict=False)
     unused = [*_dropped(file.tensors, given), *(given.keys() - used.keys())]

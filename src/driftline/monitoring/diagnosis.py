@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from driftline.auditing.findings import date_text, p_value
+from driftline.auditing.cause import period_help
+from driftline.auditing.findings import RELATION_Z, date_text, p_value
 from driftline.auditing.frame import Frame
 from driftline.auditing.matrix import assemble, evaluate, split_halves
 from driftline.auditing.metric import Metric
@@ -32,7 +33,8 @@ def diagnose(batches: Sequence[Rows], model: ModelChoice, metric: Metric) -> str
     matrix = assemble(table, halves, (metric,), losses)
     sizes = measure_sizes(metric, matrix.scores[metric.name], matrix.baselines[metric.name])
     verdict = judge(matrix, metric, sizes.above.low > 0, table.seed.child("tests"))
-    return _sentence(verdict, halves.names)
+    only_inputs = verdict.aged and period_help(table, halves) <= RELATION_Z
+    return _sentence(verdict, halves.names, only_inputs, model.columns.labels is None)
 
 
 def _can_split(rows: Rows) -> bool:
@@ -79,17 +81,25 @@ def _audit_table(batches: Sequence[Rows], model: ModelChoice) -> AuditTable:
     )
 
 
-def _sentence(verdict: Verdict, names: Sequence[str]) -> str | None:
-    if verdict.aged and verdict.dates:
-        dates = ", ".join(date_text(date) for date in verdict.dates)
-        p = p_value(verdict.recalibrated.difference)
-        return f"The relation between inputs and target changed: {dates} ({p}). Retrain on the rows since then."
+def _sentence(verdict: Verdict, names: Sequence[str], only_inputs: bool, is_number: bool) -> str | None:
+    if only_inputs:
+        return (
+            "Later inputs are new to older models; at equal inputs no change was found. Retrain on rows that cover "
+            "these inputs."
+        )
     if verdict.aged:
-        return "Older models lose accuracy on later batches, without a single date. Retrain on the latest rows."
+        order = verdict.recalibrated.order
+        p = p_value(max(verdict.recalibrated.difference, 1.0 if order is None else order.p))
+        if verdict.dates:
+            dates = ", ".join(date_text(date) for date in verdict.dates)
+            return f"The relation between inputs and target changed: {dates} ({p}). Retrain on the rows since then."
+        return f"The relation between inputs and target changes over time, without a single date ({p})."
+    if verdict.miscalibrated and is_number:
+        return "Level or scale of the target moved: predictions are off; no other change was found. Recalibrate."
     if verdict.miscalibrated:
-        return "Probabilities are off, but the ranking of rows is not. Recalibrate; retraining is not needed."
+        return "Probabilities are off; no change of the ranking was found. Recalibrate."
     if verdict.is_odd and verdict.odd.index == len(names) - 1:
         return "The latest batch is unlike all others: a change, or a problem of its data."
     if verdict.harder:
-        return "The data got harder for new models too. Retraining alone does not help."
+        return "The data got harder for new models too."
     return None

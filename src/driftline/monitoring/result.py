@@ -115,7 +115,8 @@ class BatchResult:
         if self.tas is not None:
             lines.append(f"online TAS {self.tas.value:.3f} [{self.tas.low:.3f}, {self.tas.high:.3f}]")
         moved = [f"{one.name} ({one.distance:.2f})" for one in self.moved_inputs]
-        lines.append(f"{len(moved)} of {len(self.inputs)} inputs moved{': ' + ', '.join(moved) if moved else ''}")
+        if self.inputs:
+            lines.append(f"{len(moved)} of {len(self.inputs)} inputs moved{': ' + ', '.join(moved) if moved else ''}")
         lines += [f"alarm, {alarm.kind}: {alarm.text}" for alarm in self.alarms] or ["no alarm"]
         return "\n".join([*lines, *([self.diagnosis] if self.diagnosis else []), *self.notes])
 

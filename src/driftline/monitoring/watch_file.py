@@ -130,7 +130,7 @@ def _decode_watch(content: Mapping[str, Any]) -> Watch:
         new=content["new"],
         kept=tuple(Rows.from_frame(_decode(part), features) for part in rows["kept"]),
         pending=tuple(_decode_pending(part, features) for part in rows["pending"]),
-        evidence={name: np.array(values) for name, values in content["evidence"].items()},
+        evidence={name: np.array(values, float) for name, values in content["evidence"].items()},
         history=TypeAdapter(tuple[BatchResult, ...]).validate_python(content["history"]),
     )
 

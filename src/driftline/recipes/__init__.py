@@ -72,6 +72,8 @@ class Recipe:
     description: str
     benchmark: str
     data: str
+    model: str
+    """Empty for the model that suits the data."""
     methods: tuple[str, ...]
     seeds: int
     needs: tuple[Need, ...]
@@ -170,6 +172,7 @@ def describe(name: str, data_dir: Path | None = None) -> Recipe:
         description,
         content["benchmark"],
         _name(content["data"]),
+        _name(content.get("model") or ""),
         tuple(_name(method) for method in content["methods"]),
         content["seeds"] if isinstance(content["seeds"], int) else len(content["seeds"]),
         tuple(_needs(path, content["data"], data_folders(data_dir))),

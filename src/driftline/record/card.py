@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,6 +14,8 @@ from driftline.io.user_objects import display_name
 from driftline.types import JsonObject
 
 CARD = "card.json"
+OWN = ("key", "protocol", "compute", "files")
+"""What may differ between the seeds of a method, besides the seed itself."""
 
 
 def flatten(content: JsonObject, prefix: str = "") -> dict[str, object]:
@@ -178,3 +181,22 @@ def read_card(folder: Path) -> Card:
         return Card.model_validate(content)
     except ValidationError as error:
         raise DamagedFile(folder / CARD, f"invalid field {error.errors()[0]['loc']}") from error
+
+
+def split_card(card: Card) -> tuple[JsonObject, JsonObject, int | None]:
+    """Return what a card has in common with those of other seeds, what is its own, and its seed."""
+    content = card.to_dict()
+    own = {name: content.pop(name) for name in OWN if name in content}
+    return content, own, content["run"].pop("seed", None) if "run" in content else None
+
+
+def common_text(card: Card) -> str:
+    """Return what a card has in common with those of other seeds as text."""
+    return json.dumps(split_card(card)[0], sort_keys=True)
+
+
+def join_card(common: JsonObject, own: JsonObject, seed: int | None) -> Card:
+    """Return the card that was split."""
+    if seed is not None:
+        common = {**common, "run": {**common["run"], "seed": seed}}
+    return Card.model_validate({**common, **own})

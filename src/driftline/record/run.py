@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from html import escape
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,16 +22,19 @@ import pyarrow as pa
 from driftline import lazy
 from driftline.errors import DamagedFile, MissingExtra, UserError, unknown_name
 from driftline.io.checksums import file_hash, read_checked
-from driftline.record.card import CARD, Card, read_card
+from driftline.record.card import CARD, Card, ComputeCard, common_text, read_card
+from driftline.record.frames import runs_frame
 from driftline.record.parquet import read_rows
 from driftline.record.recorder import TABLES
+from driftline.record.views import SCORES, VIEWS
 from driftline.types import JsonObject
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from driftline.record.index_part import IndexEntry
+
 FRAMES = (*TABLES, "scores")
-SCORES = ("scores", "trivial_scores")
 RUNTIME = "runtime.json"
 MAX_SHOWN = 200  # runs whose tables a notebook shows unasked
 MAX_LISTED = 5  # damaged runs that a note names
@@ -63,37 +65,62 @@ class Run:
     """One finished run on disk: one method, one seed."""
 
     folder: Path
+    entry: IndexEntry | None = field(default=None, compare=False, repr=False)
+    """What the store's index holds of the run as it is now."""
 
     @cached_property
     def card(self) -> Card:
         """The protocol card. Raise DamagedFile if it is damaged."""
-        return read_card(self.folder)
+        return self.entry.card if self.entry else read_card(self.folder)
 
     @property
+    def common(self) -> Card:
+        """The card, of which only the fields count that do not differ between seeds: thousands of runs share it."""
+        return self.entry.common if self.entry else self.card
+
+    @cached_property
+    def common_text(self) -> str:
+        """The same text for runs whose cards differ only in what is their own."""
+        return self.entry["common"] if self.entry else common_text(self.card)
+
+    @property
+    def protocol(self) -> JsonObject:
+        """What the benchmark says about its stream."""
+        return self.entry.protocol if self.entry else self.card.protocol
+
+    @property
+    def compute(self) -> ComputeCard:
+        return self.entry.compute if self.entry else self.card.compute
+
+    @cached_property
     def key(self) -> str:
-        return self.card.key
+        return self.entry.key if self.entry else self.card.key
 
     @property
     def method(self) -> str:
         """The method's name, with the settings that differ from its defaults."""
-        return self.card.label
+        return self.common.label
 
     @property
     def is_final(self) -> bool:
         """Whether it is a result, not a run of a hyper-parameter search."""
-        return self.card.run.purpose != "search"
+        return self.common.run.purpose != "search"
 
     @property
     def seed(self) -> int:
-        return self.card.run.seed
+        return self.entry.seed if self.entry else self.card.run.seed
 
     @cached_property
     def finished_at(self) -> datetime:
         """When it was finished. Raise DamagedFile if `runtime.json` is missing or damaged."""
+        if self.entry:
+            return self.entry.finished_at
         return datetime.fromisoformat(read_checked(self.folder / RUNTIME)["finished"])
 
     def rows(self, name: str) -> int:
         """Return the number of rows of a table according to the card; 0 if the run does not have it."""
+        if self.entry:
+            return self.entry.rows(name)
         file = self.card.files.get(f"{name}.parquet")
         return file.rows if file else 0
 
@@ -113,6 +140,9 @@ class Run:
 
     def verify(self, tables: Iterable[str] | None = None) -> None:
         """Raise DamagedFile if the card or one of these tables is damaged; by default, check all files."""
+        tables = None if tables is None else tuple(tables)
+        if self.entry and (self.entry["intact"] or (tables is not None and set(tables) <= set(SCORES))):
+            return
         files = self.card.files
         for name in [name.removesuffix(".parquet") for name in files] if tables is None else tables:
             self.file(name)
@@ -125,6 +155,12 @@ class Run:
         except DamagedFile:
             return False
         return True
+
+    def rows_of(self, name: str) -> pa.Table | None:
+        """Return a table, or a view of the scores; None if the run does not have it."""
+        path = self.file("scores" if name in VIEWS else name)
+        table = read_rows(path) if path else None
+        return VIEWS[name](table) if name in VIEWS and table is not None else table
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table, such as `answers` or `scores`, as a frame; an empty one if the run does not have it."""
@@ -175,22 +211,32 @@ class Record:
     @cached_property
     def answers(self) -> pd.DataFrame:
         """One row per answer given before labels were revealed."""
-        return self._frame("answers")
+        return runs_frame(self.runs, "answers")
 
     @cached_property
     def probes(self) -> pd.DataFrame:
         """One row per answer to a probe."""
-        return self._frame("probes")
+        return runs_frame(self.runs, "probes")
 
     @cached_property
     def scores(self) -> pd.DataFrame:
         """One row per (run, metric, time): value, interval, n."""
-        return self._frame("scores")
+        return runs_frame(self.runs, "scores")
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """The scores that summarize a run, without those per time."""
+        return runs_frame(self.runs, "summary")
+
+    @cached_property
+    def censored(self) -> pd.DataFrame:
+        """Per run and metric, the number of scores per time, and how many are censored by the end of the data."""
+        return runs_frame(self.runs, "censored")
 
     @cached_property
     def trivial_scores(self) -> pd.DataFrame:
         """The summary scores of a constant answer, by run."""
-        return self._frame("trivial_scores")
+        return runs_frame(self.runs, "trivial_scores")
 
     def polars(self, name: str) -> pl.DataFrame:
         """Return `answers`, `probes`, `diagnostics` or `scores` of all runs as a polars frame.
@@ -212,20 +258,6 @@ class Record:
                 seed = pl.lit(run.seed, pl.Int64).alias("seed")
                 frames.append(pl.read_parquet(path).select(*front, seed, pl.all()))
         return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
-
-    def _frame(self, name: str) -> pd.DataFrame:
-        """Return a table of all runs; neighbors with the same columns are converted together, which is much faster."""
-        tables = [_with_run(read_rows(path), run) for run in self.runs if (path := run.file(name))]
-        alike = [list(group) for _, group in groupby(tables, key=lambda table: table.schema)]
-        frames = [pa.concat_tables(group).to_pandas() for group in alike]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["run", "method", "seed"])
-
-
-def _with_run(table: pa.Table, run: Run) -> pa.Table:
-    """Return a table with columns for run, method and seed before its own."""
-    first = {"run": run.key, "method": run.method, "seed": run.seed}
-    columns = [pa.repeat(pa.scalar(value), table.num_rows) for value in first.values()]
-    return pa.Table.from_arrays([*columns, *table.columns], [*first, *table.column_names])
 
 
 def drop_damaged(runs: Iterable[Run], tables: Iterable[str] | None = None) -> list[Run]:

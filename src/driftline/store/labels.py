@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +31,20 @@ def write_labels(store: Store, labels: Mapping[str, tuple[str, str]]) -> None:
 
 def read_label(run: Run) -> tuple[str, str]:
     """Return the label and the group of a run's method; empty if no spec gave any."""
-    return _read(run.folder.parents[1] / FOLDER / f"{run.folder.name}.json")
+    return read_labels([run])[0]
+
+
+def read_labels(runs: Iterable[Run]) -> list[tuple[str, str]]:
+    """Return the labels of several runs, most of which have none."""
+    labeled: dict[Path, set[str]] = {}
+    found = []
+    for run in runs:
+        store = run.folder.parent.parent
+        if store not in labeled:
+            labeled[store] = {path.stem for path in (store / FOLDER).glob("[!.]*")}
+        name = run.folder.name
+        found.append(_read(store / FOLDER / f"{name}.json") if name in labeled[store] else ("", ""))
+    return found
 
 
 def _read(path: Path) -> tuple[str, str]:

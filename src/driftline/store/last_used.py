@@ -31,7 +31,7 @@ def mark_used(store: Store, versions: Iterable[tuple[str, str]]) -> None:
 def last_used(run: Run, name: str) -> datetime:
     """Return when the version of a file behind a run was last used, as far as the run and its store know."""
     with suppress(DamagedFile):
-        note = read_checked(_note_path(run.folder.parents[1], name, run.card.user_files[name]))
+        note = read_checked(_note_path(run.folder.parents[1], name, run.common.user_files[name]))
         return max(run.finished_at, datetime.fromisoformat(note["used"]))
     return run.finished_at
 

@@ -32,17 +32,17 @@ def short_hash(content: str) -> str:
 
 def _describe_origin(run: Run) -> str:
     """Return when a run was made, and with which versions of a user's files."""
-    files = (f" with {name} {short_hash(content)}" for name, content in run.card.user_files.items())
+    files = (f" with {name} {short_hash(content)}" for name, content in run.common.user_files.items())
     return f"made {format_time(run.finished_at)}{','.join(files)}"
 
 
 def ambiguity_message(name: str, folder: Path, runs: Sequence[Run], matching: Sequence[Run]) -> str:
     """Return the error for a name that matches no run or several, with the candidates."""
     what = f"{len(matching)} runs in {folder} can be called" if matching else f"no finished run in {folder} is called"
-    among = sorted(matching or runs, key=lambda run: (run.card.label, run.card.run.seed))
+    among = sorted(matching or runs, key=lambda run: (run.common.label, run.seed))
     named = [
-        f"{run.key[:12]} ({run.card.label}:{run.card.run.seed} in {run.card.run.benchmark}, "
-        f"{run.card.run.data.display_name}, {run.card.run.model.display_name}, {_describe_origin(run)})"
+        f"{run.key[:12]} ({run.common.label}:{run.seed} in {run.common.run.benchmark}, "
+        f"{run.common.run.data.display_name}, {run.common.run.model.display_name}, {_describe_origin(run)})"
         for run in among[:MAX_LISTED]
     ]
     more = f" and {len(among) - MAX_LISTED} more, see `driftline list runs`" if len(among) > MAX_LISTED else ""

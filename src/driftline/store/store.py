@@ -8,7 +8,7 @@ matrices/NAME.json the cells of a matrix and why some are empty
 status/NAME.json   progress of a sweep, for `driftline watch`; not needed to resume
 labels/KEY.json    label and group of a run's method; safe to delete
 used/NAME.json     when a version of a user's file was last used; safe to delete
-verified.json      signatures of the runs whose checksums were verified; safe to delete
+index/NAME.parquet cards and scores of many runs, to be read fast; safe to delete
 tables/NAME        cached tables of results of many runs; safe to delete
 logs/KEY.txt       what a run or stage printed in a worker; no file if it printed nothing
 locks/KEY          held while a run or stage is computed; the system frees it if the process dies
@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -33,12 +34,14 @@ from driftline.errors import DamagedFile, UserError, shorten
 from driftline.io.atomic import disk_errors, sync_folder, write_json
 from driftline.io.checksums import read_checked, write_checked
 from driftline.record.card import CARD
-from driftline.record.run import FRAMES, Record, Run, drop_damaged, runs_in
+from driftline.record.run import FRAMES, Record, Run, drop_damaged
+from driftline.record.views import INDEXED
+from driftline.store.index import RunIndex
 from driftline.store.remote import RemoteStore, is_url, local_folder
 from driftline.store.run_names import ambiguity_message, matches
-from driftline.store.verified import VerifiedRuns
 from driftline.types import JsonObject
 
+ABANDONED = 3600.0  # seconds after which a part of the index that is being written is what a killed process left
 FORMAT = 4  # since 2, every file carries a checksum; since 4, keys hold revisions and not the version
 
 
@@ -123,12 +126,12 @@ class Store:
 
     def intact(self, key: str) -> bool:
         """Return whether there is such a run without damaged files."""
-        return self.verified.is_intact(key)
+        return self.index.score_revisions(key) is not None
 
     @cached_property
-    def verified(self) -> VerifiedRuns:
-        """The runs whose files are known to be intact."""
-        return VerifiedRuns(self.folder)
+    def index(self) -> RunIndex:
+        """Cards and scores of the runs."""
+        return RunIndex(self.folder)
 
     def has(self, key: str) -> bool:
         """Return whether there is a run or stage with this key; it may be damaged."""
@@ -196,6 +199,10 @@ class Store:
         for partial in (self.folder / "stages").glob(".*"):
             with suppress(TimeoutError), self.lock(partial.name.split(".")[1], timeout=0):
                 partial.unlink(missing_ok=True)
+        for partial in (self.folder / "index").glob(".*"):
+            with suppress(OSError):
+                if time.time() - partial.stat().st_mtime > ABANDONED:
+                    partial.unlink()
         for work in (self.folder / "work").glob("*"):
             if self.finished(work.name):
                 with suppress(TimeoutError), self.lock(work.name, timeout=0):
@@ -210,12 +217,12 @@ class Store:
         A note names the damaged ones. `tables`: those that will be read; only these are verified.
         """
         if keys is not None:
-            return Record(Run(self.run_folder(key)) for key in keys)
-        return Record(run for run in drop_damaged(self.runs(), tables) if run.is_final)
+            return Record(map(self.index.run, keys))
+        return Record(run for run in drop_damaged(self.index.runs(tables is None), tables) if run.is_final)
 
     def runs(self) -> list[Run]:
         """Return all finished runs, including damaged ones and those of searches."""
-        return runs_in(self.folder)
+        return self.index.runs()
 
     def find(self, name: str) -> Run:
         """Return the run in this folder, or the one that `name` matches: start of its key, METHOD, or METHOD:SEED.
@@ -226,7 +233,7 @@ class Store:
             return Run(Path(name))
         every = drop_damaged(self.runs(), ())
         runs = [run for run in every if run.is_final]
-        matching = [run for run in runs if matches(name, run.key, run.method, run.card.run.method.name, run.seed)]
+        matching = [run for run in runs if matches(name, run.key, run.method, run.common.run.method.name, run.seed)]
         matching = matching or [run for run in every if run.key.startswith(name)]
         if len(matching) != 1:
             raise UserError(ambiguity_message(shorten(name), self.folder, runs, matching))
@@ -239,8 +246,13 @@ class Store:
         named = [table for table in FRAMES if table in sql.lower()]  # other tables need not be verified
         record = self.record(tables=named)
         frames = {"runs": _runs_frame(record), "failures": _failures_frame(self.failures())}
-        paths = {table: [run.file(table) for run in record.runs if table in named] for table in FRAMES}
-        return select(sql, frames, {table: [path for path in every if path] for table, every in paths.items()})
+        files, indexed = {}, {}
+        for table in FRAMES:
+            runs = record.runs if table in named else ()
+            indexed[table] = [run for run in runs if run.entry and table in INDEXED]
+            rest = (run for run in runs if not run.entry or table not in INDEXED)
+            files[table] = [path for run in rest if (path := run.file(table))]
+        return select(sql, frames, files, indexed)
 
 
 def _read_or_none(path: Path) -> JsonObject | None:
@@ -254,18 +266,18 @@ def _read_or_none(path: Path) -> JsonObject | None:
 def _runs_frame(record: Record) -> pd.DataFrame:
     rows = [
         {
-            "run": card.key,
+            "run": run.key,
             "benchmark": card.run.benchmark,
             "data": card.run.data.display_name,
             "model": card.run.model.display_name,
             "method": card.label,
-            "seed": card.run.seed,
+            "seed": run.seed,
             "made": run.finished_at,
-            "forward_macs": card.compute.forward_macs,
-            "backward_macs": card.compute.backward_macs,
+            "forward_macs": compute.forward_macs,
+            "backward_macs": compute.backward_macs,
         }
         for run in record.runs
-        for card in [run.card]
+        for card, compute in [(run.common, run.compute)]
     ]
     columns = ["run", "benchmark", "data", "model", "method", "seed", "made", "forward_macs", "backward_macs"]
     return pd.DataFrame(rows, columns=columns)

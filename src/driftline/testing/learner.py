@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from driftline import device, loop
-from driftline.device import DeviceSettings, place
+from driftline import loop
+from driftline.device import place
 from driftline.engine.executors.process import one_thread
 from driftline.errors import UserError
 from driftline.io import serialization as files
@@ -25,6 +23,7 @@ from driftline.testing.answers import check_answers
 from driftline.testing.fixtures import SHAPE, STEPS, TASK, samples, small_blocks, small_network
 from driftline.testing.generators import seeded_generators, unrelated_seeds
 from driftline.testing.inspect import columns, display_name, global_seed, no_global_randomness
+from driftline.testing.on_device import check_on_device
 from driftline.testing.online import check_one_by_one
 from driftline.testing.watched import AnswerLog, SameProbe, WatchedLearner, state_digests
 from driftline.training.model import as_model
@@ -65,7 +64,8 @@ def check_learner(
     - It answers `min_batch` inputs at once. Unless it is `batch_dependent`, an answer does not depend on the other
       inputs of its batch. Samples one by one get the answers that they get one at a time.
     - On the accelerator `on_device`, if given, its predictions are those on the CPU, and scores differ by at most
-      `tolerance`; with a tolerance of 0 its state is the same as well, bit for bit.
+      `tolerance`; with a tolerance of 0 its state is the same as well, bit for bit. The same holds for a learner that
+      was saved there after its first step and restored, and for the multiply-accumulates of both.
 
     A setting `updates` is reduced, so that this takes seconds.
 
@@ -86,7 +86,7 @@ def check_learner(
         with one_thread():  # as in runs; several threads are a hundred times slower for small tasks on a busy machine
             check.run_all()
             if on_device is not None and as_model(check.model()).is_network:
-                check.same_on_device(on_device, tolerance)
+                check_on_device(check, on_device, tolerance)
     assert accepted, f"{name} refuses every model: {refused[0] if refused else 'there is none'}"
 
 
@@ -139,9 +139,12 @@ class ContractCheck:
     def run(self, schedule: str, *, global_random: int = 0, seed: int = FIRST_SEED, probed: bool = False) -> Outcome:
         """Return the outcome of a run with the global random generators seeded with `global_random`."""
         with global_seed(global_random):
-            return self._run(self.learner(seed), _reveal(schedule), probed=probed)
+            return self.follow(self.learner(seed), self.reveal(schedule), probed=probed)
 
-    def _run(
+    def reveal(self, schedule: str) -> RevealPolicy:
+        return RevealPolicy(TASK, seed=REVEAL_SEED, **LABEL_SCHEDULES[schedule])
+
+    def follow(
         self,
         learner: Learner,
         reveal: RevealPolicy,
@@ -156,20 +159,6 @@ class ContractCheck:
         loop.run(self.steps, watched, reveal, probes, log, start=start, on_step=on_step)  # type: ignore[arg-type]
         watched.check_arguments()
         return log.answers, state_digests(learner)
-
-    def same_on_device(self, name: str, tolerance: float) -> None:
-        """Check that a run on a device ends as on the CPU."""
-        schedule, log, device_log = "all labels at once", AnswerLog(), AnswerLog()
-        with device.use(DeviceSettings(name=name)):
-            outcome = self._run(self.learner(), _reveal(schedule), log=device_log)
-        if tolerance == 0:
-            assert outcome == self.expected(schedule), f"{self.name} ends differently on {name}"
-            return
-        self._run(self.learner(), _reveal(schedule), log=log)
-        for ours, theirs in zip(log.values, device_log.values, strict=True):
-            one, other = (np.asarray(0.0 if given.scores is None else given.scores) for given in (ours, theirs))
-            same = (ours.prediction == theirs.prediction).all() and np.allclose(one, other, rtol=0, atol=tolerance)
-            assert same, f"{self.name}: answers on {name} differ from those on the CPU by more than {tolerance:g}"
 
     def _smallest_batch(self) -> None:
         minimum = type(self.learner()).min_batch
@@ -204,14 +193,14 @@ class ContractCheck:
         All three are changed at once, and one by one only to say which of them matters.
         """
         expected = self.expected(schedule)
-        learner, reveal, saved = self.learner(), _reveal(schedule), []
+        learner, reveal, saved = self.learner(), self.reveal(schedule), []
 
         def save(done: int) -> None:
             now = {"learner": learner.state(), "reveal": reveal.state()}
-            saved.append((self._saved_and_loaded(now), digest(now["learner"])))
+            saved.append((self.saved_and_loaded(now), digest(now["learner"])))
 
         with global_seed(1):
-            outcome = self._run(learner, reveal, probed=True, on_step=save)
+            outcome = self.follow(learner, reveal, probed=True, on_step=save)
         if outcome != expected:
             self._explain_difference(schedule)
         return saved
@@ -251,17 +240,17 @@ class ContractCheck:
         """Check that a learner restored from what was saved after a step continues as if never interrupted."""
         answers, state = self.expected(schedule)
         for cut, (loaded, before) in enumerate(saved[:-1], start=1):
-            fresh, fresh_reveal = self.learner(), _reveal(schedule)
+            fresh, fresh_reveal = self.learner(), self.reveal(schedule)
             fresh.restore(loaded["learner"])
             fresh_reveal.restore(loaded["reveal"])
             assert before == digest(fresh.state()), f"{self.name}: restore does not restore what state() returned"
-            same = (answers[cut:], state) == self._run(fresh, fresh_reveal, start=cut)
+            same = (answers[cut:], state) == self.follow(fresh, fresh_reveal, start=cut)
             assert same, (
                 f"{self.name}: saved after step {cut} and restored, it continues differently from an uninterrupted "
                 "learner; is something missing from state()?"
             )
 
-    def _saved_and_loaded(self, tree: object) -> Any:
+    def saved_and_loaded(self, tree: object) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "state"
             try:
@@ -269,10 +258,6 @@ class ContractCheck:
             except TypeError as error:
                 raise AssertionError(f"{self.name}: its state cannot be saved: {error}") from error
             return files.load(path)
-
-
-def _reveal(schedule: str) -> RevealPolicy:
-    return RevealPolicy(TASK, seed=REVEAL_SEED, **LABEL_SCHEDULES[schedule])
 
 
 def default_models(learner: Learner) -> Iterator[MakeModel]:

@@ -44,6 +44,17 @@ def own_features(model: Network) -> Callable[[Tensor], Tensor] | None:
     return None if isinstance(found, nn.Module) else found
 
 
+def has_features(model: Network) -> bool:
+    """Return whether a network has features."""
+    return own_features(model) is not None or any(isinstance(layer, nn.Linear) for layer in model.modules())
+
+
+def check_features(model: Network) -> None:
+    """Refuse a network without features."""
+    if not has_features(model):
+        linear_layers(model)
+
+
 def feature_width(model: Network) -> int:
     """Return the number of features: the network's own `n_features`, otherwise the inputs of its last linear layer."""
     width: int = model.n_features if hasattr(model, "n_features") else linear_layers(model)[-1].in_features
@@ -55,5 +66,8 @@ def linear_layers(model: nn.Module) -> list[nn.Linear]:
     layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
     if not layers:
         name = type(model).__name__
-        raise UserError(f"the features of a network are the input of its last linear layer, and {name} has none")
+        raise UserError(
+            f"the features of a network are the input of its last linear layer, and {name} has none: give it a method "
+            "features(x) and an attribute n_features, their number"
+        )
     return layers

@@ -21,6 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from driftline.device import clock
 from driftline.forward_pass import as_written
+from driftline.seeds import same_random_state
 from driftline.types import JsonObject, Network
 
 
@@ -125,7 +126,7 @@ def count_macs(model: nn.Module, args: tuple[Any, ...], kwargs: JsonObject, back
     """Return the multiply-accumulates of one forward and optionally one backward pass; the network does not change."""
     twin = uncounted(copy.deepcopy(model))
     args, kwargs = (_detached(args), _detached(kwargs))
-    with as_written(), torch.random.fork_rng(devices=[]), torch.set_grad_enabled(backward):
+    with as_written(), same_random_state(), torch.set_grad_enabled(backward):
         with FlopCounterMode(display=False) as counted:
             output = twin(*args, **kwargs)
         forward = counted.get_total_flops() // 2

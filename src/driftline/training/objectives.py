@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from driftline import registry
-from driftline.device import to_device
+from driftline.device import to_device, to_double
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.types import Network
@@ -185,7 +185,7 @@ def update_group_weights(q: Tensor, losses: Tensor, present: Tensor, eta: float)
     >>> update_group_weights(weights, torch.tensor([3.0]), torch.tensor([1]), eta=1.0).tolist()  # 1 : e^3
     [0.04742587357759476, 0.9525741338729858]
     """
-    gain = torch.zeros_like(q).index_add_(0, present, eta * losses.detach().to(q))
+    gain = torch.zeros_like(q).index_add_(0, present, eta * to_double(losses.detach()).to(q))
     return torch.softmax(q.log() + gain, 0)  # in logarithms, so that no loss is too large
 
 

@@ -18,7 +18,7 @@ from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch, to_tensor
 from driftline.models.weights import LoadedWeights
 from driftline.training.batches import map_batches
-from driftline.training.features import forward_with_features
+from driftline.training.features import forward_with_features, has_features
 from driftline.training.mac_counter import MacCounter
 from driftline.training.modes import evaluating
 from driftline.types import Inputs, Network, State, Targets
@@ -81,7 +81,9 @@ class TorchModel:
         with evaluating(self.module), torch.no_grad():
             return to_numpy(map_batches(lambda rows: self.module(to_float_batch(rows)), inputs, batch))
 
-    def features(self, x: Inputs) -> np.ndarray:
+    def features(self, x: Inputs) -> np.ndarray | None:
+        if not has_features(self.module):
+            return None
         with evaluating(self.module), torch.no_grad():
             _, seen = forward_with_features(self.module, to_float_batch(self.encode(x)))
         return to_numpy(seen)

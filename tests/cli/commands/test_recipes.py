@@ -38,7 +38,7 @@ def test_the_list_says_what_is_run_and_what_is_missing(driftline: Command, tmp_p
     assert list(blocks) == recipes.names()
     assert blocks["refinement/digits.cpu"].splitlines() == [
         "CMR Table 1 at small scale",
-        "  refinement on digit-clusters, methods: 17, seeds: 8",
+        "  refinement on digit-clusters with mlp, methods: 17, seeds: 8",
         blocks["refinement/digits.cpu"].splitlines()[-1],
     ]
     assert blocks["refinement/digits.cpu"].splitlines()[-1].startswith("  cost: 424 runs, 991 GMACs, ")

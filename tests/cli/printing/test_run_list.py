@@ -15,7 +15,8 @@ import pytest
 
 from driftline.cli.main import main
 from driftline.cli.printing.run_list import print_store_runs
-from driftline.record.card import Card
+from driftline.record.card import Card, write_card
+from driftline.record.run import Run
 from driftline.report.analysis.run_command import PYTHON, run_command
 from driftline.store.store import Store
 
@@ -76,12 +77,18 @@ def check_table(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\ngroup,method,metric,stat" in out.getvalue()
 
 
+def command(card: Card, folder: Path) -> str:
+    """The command of a finished run with this card."""
+    write_card(folder, card)
+    return run_command(Run(folder))
+
+
 def card(**run: object) -> Card:
     parts = {"data": {"name": "digits"}, "model": {"name": "linear"}, "method": {"name": "er"}}
     return Card.model_validate({"label": "er", "run": {"benchmark": "timeline", **parts, "seed": 2, **run}})
 
 
-def test_a_command_has_what_differs_from_the_defaults_and_quotes_it() -> None:
+def test_a_command_has_what_differs_from_the_defaults_and_quotes_it(tmp_path: Path) -> None:
     method = {"name": "own.py:Own", "settings": {"lr": 0.5, "note": "a b", "size": 3}}
     made = card(
         method=method,
@@ -91,7 +98,7 @@ def test_a_command_has_what_differs_from_the_defaults_and_quotes_it() -> None:
         device={"precision": "bfloat16", "micro_batch": 4, "tf32": True},
         budget_macs=1000,
     ).model_copy(update={"label": "own.py:Own(lr=0.5, note=a b)"})
-    assert run_command(made) == (
+    assert command(made, tmp_path) == (
         "driftline run timeline --data table --model linear --methods own.py:Own --seeds 3 --budget-macs 1000 "
         "--precision bfloat16 "
         "--set 'data.path=my file.csv' --set timeline.period=month --set own.py:Own.lr=0.5 "
@@ -99,9 +106,10 @@ def test_a_command_has_what_differs_from_the_defaults_and_quotes_it() -> None:
     )
 
 
-def test_runs_of_python_objects_and_of_searches_say_so() -> None:
-    assert run_command(card(search={"rule": "oracle"})).endswith("--seeds 3  # and the selection of its spec")
-    assert run_command(card(model={"name": "Net@0123456789abcdef"})) == PYTHON
+def test_runs_of_python_objects_and_of_searches_say_so(tmp_path: Path) -> None:
+    searched = command(card(search={"rule": "oracle"}), tmp_path)
+    assert searched.endswith("--seeds 3  # and the selection of its spec")
+    assert command(card(model={"name": "Net@0123456789abcdef"}), tmp_path) == PYTHON
 
 
 def test_failed_running_and_interrupted_runs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,3 +53,11 @@ def test_a_neighbor_changes_an_answer_and_a_single_input_keeps_its_own() -> None
     assert learner.predict(x).prediction.tolist() == [0, 0, 0]
     with pytest.raises(UserError, match="lame needs a classification task"):
         LAME().prepare(network, Regression())
+
+
+def test_a_network_without_features_is_refused_before_the_stream() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 2, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    with pytest.raises(UserError, match=r"Sequential has none: give it a method features\(x\)"):
+        LAME().prepare(network, Classification(("a", "b")))
+    network.features = lambda x: x.mean((2, 3))  # type: ignore[assignment]
+    LAME().prepare(network, Classification(("a", "b")))

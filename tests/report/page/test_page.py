@@ -302,7 +302,8 @@ def test_charts_say_their_numbers_in_words() -> None:
 
 
 def test_methods_are_shown_by_their_labels(full_record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(displays, "read_label", lambda run: ("ERM & <ours>" if run.method == "erm" else "", ""))
+    labels = {"erm": ("ERM & <ours>", "")}
+    monkeypatch.setattr(displays, "read_labels", lambda runs: [labels.get(run.method, ("", "")) for run in runs])
     text = page(full_record)
     assert 'data-method="ERM &amp; &lt;ours&gt;"' in text
     assert 'data-method="erm"' not in text

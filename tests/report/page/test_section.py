@@ -11,7 +11,6 @@ from driftline.record.run import Record
 from driftline.report.analysis.events import changes, marks_note, resets
 from driftline.report.analysis.groups import Group, groups
 from driftline.report.figures.base import draw
-from driftline.report.page.answer_charts.along_stream import MAX_EVENTS
 from driftline.report.page.embed import PageCharts, data_names
 from driftline.report.page.own_and_later import finding
 from driftline.report.page.page import page
@@ -114,4 +113,21 @@ def test_the_page_marks_changes_and_resets(tmp_path: Path) -> None:
     assert text.count('"shape":"triangle-up"') >= 2, "along the stream, and in the small multiple"
     assert '"event":"snow"' in text
     assert "Dashed: another corruption begins. Triangles: resets." in text
-    assert MAX_EVENTS >= 10
+
+
+def test_a_line_that_the_answer_names_has_its_name(tmp_path: Path) -> None:
+    curves = {"frozen": [0.5] * 4, "bn": [0.7] * 4, "tent": [0.3] * 4, "eta": [0.6] * 4}
+    runs = [
+        adapted(tmp_path, name, seed, [value + 0.01 * seed * k for value in curve])
+        for k, (name, curve) in enumerate(curves.items())
+        for seed in range(3)
+    ]
+    text = page(Record(runs))
+    assert "tent collapses below the frozen model; bn beats it." in text
+    named = [name for name in curves if f"['{name}']" in text.replace('\\"', "'")]
+    assert named == ["frozen", "bn", "tent"]
+
+
+def test_without_models_tested_later_no_lines_are_named(make_record: Any) -> None:
+    text = page(make_record({"erm": [0.5, 0.6], "ft": [0.4, 0.5]}))
+    assert "left alone" not in text.partition("<script")[0], "the chart has a dot per method"

@@ -162,7 +162,7 @@ def test_an_unknown_end_of_an_interval_is_not_cut_to_what_is_possible(make_recor
     assert np.isnan(clip_interval(math.nan, math.nan)).all()
     record = make_record({"erm": [0.5]})
     (group,) = groups(record)
-    group.scores.loc[:, ["low", "high"]] = math.nan
+    group.summary.loc[:, ["low", "high"]] = math.nan
     assert math.isnan(estimates(group, "ood")["erm"].low)
 
 

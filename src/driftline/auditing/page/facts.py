@@ -63,7 +63,10 @@ def facts(view: View, charts: PageCharts) -> list[Fact]:
 
 def _kept(view: View) -> Fact:
     sizes, metric = view.result.sizes[0], view.metric
-    tas = sizes.tas
+    tas, verdict = sizes.tas, view.result.verdict
+    if verdict is not None and not verdict.has_skill:
+        lines = ("the model is no better", "than a constant answer")
+        return Fact("Share of a new model's score kept (TAS)", "tas", "Not known", "", lines)
     if not tas.is_known:
         lines = (typeset(interval(metric, sizes.staleness)), "mean over all pairs of periods")
         number, _, unit = metric.difference(sizes.staleness.value).partition(" ")
@@ -95,13 +98,19 @@ def _ratio(value: float, low: float, high: float) -> Ratio:
 def _horizon(view: View, charts: PageCharts) -> Fact:
     horizons, ageing, question = view.result.horizons, view.result.ageing, "How long a model stays valid (SH)"
     assert ageing is not None
-    if horizons is None:
+    if horizons is None or not ageing.verdict.has_skill:
         return Fact(question, "sh", "Not known", "", ("new models have too little skill for a ratio",))
     sh, k = horizons.sh, ageing.pieces
     limit = ageing.age(sh.limit)
     chart = survival_chart(view, charts, sh, "Share of models that are still valid, by age")
     axis = f"% still valid, by age in {view.unit}"
-    if not (ageing.verdict.aged and sh.events and sh.is_matter_of_time):
+    verdict, surely = ageing.verdict, horizons.curve.horizon
+    lasting = verdict.aged and sh.events and sh.is_matter_of_time
+    if (verdict.aged or verdict.miscalibrated) and surely is not None and not lasting:
+        age, _, unit = ageing.age(surely).partition(" ")
+        until = ("until surely below", typeset(f"{100 * horizons.delta:g}% of a new model"))
+        return Fact("How long a model stays valid", "sh", age, unit, until, axis, chart)
+    if not lasting:
         noise = ("beyond noise",) if sh.events else ()
         return Fact(question, "sh", "Not seen", "", (f"within {limit}", *noise), axis, chart)
     unit = view.one if sh.value / k == 1 else view.unit
@@ -114,7 +123,12 @@ def _inputs(view: View) -> Fact:
     if shift is None or not shift.features:
         return Fact(question, "distance", "Not known", "", ("there are no feature columns",))
     bars = tuple(
-        Bar(f.feature, round(100 * f.largest, 1), f"{f.largest:.2f}".removeprefix("0"), f.changed)
+        Bar(
+            f.feature,
+            round(100 * f.largest, 1),
+            "1" if f.largest > 0.995 else f"{f.largest:.2f}".removeprefix("0"),
+            f.changed,
+        )
         for f in shift.features[:MAX_BARS]
     )
     lines = ("largest distance", f"from {view.words[0]}")
@@ -130,7 +144,7 @@ def _log_facts(view: View) -> list[Fact]:
         "log",
         metric.text(later.value),
         "",
-        (typeset(interval(metric, later)), typeset(f"{metric.text(own.value)} in {view.words[0]}")),
+        (typeset(interval(metric, later)), typeset(f"{metric.text(own.value)} {view.names.within(0)}")),
     )
     number, _, unit = metric.difference(log.above.value, sign=True).partition(" ")
     second = Fact(

@@ -13,10 +13,11 @@ from driftline.auditing.page.view import View
 from driftline.auditing.wording import count_text
 from driftline.report.analysis.curves import Series
 from driftline.report.page.embed import PageCharts, PlacedChart
-from driftline.report.page.look import NEW, OLD, OLD_SOFT, REST, look, named_axis
+from driftline.report.page.look import NEW, OLD, OLD_SOFT, REST, SOFT, look, named_axis
 
 MAX_FEATURES = 6
 CONSTANT = 0.995  # share of rows in one bin
+CUT = 2.5  # times the largest share of the other time, at which a bar is cut
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def features_title(view: View) -> str:
     onsets = Counter(_onset(feature) for feature in moved)
     onset, count = onsets.most_common(1)[0]
     if count > 1 and count * 2 >= len(moved) and onset > 1:
-        return f"{_inputs(count)} start to move in {view.words[onset]}"
+        return f"{_inputs(count)} start to move {view.names.within(onset)}"
     if len(moved) == 1:
         return f"One of {len(shift.features)} inputs moved: {moved[0].feature}"
     return f"{count_text(len(moved)).capitalize()} of {len(shift.features)} inputs moved, {moved[0].feature} most"
@@ -84,7 +85,7 @@ def describe_feature(feature: FeatureShift, view: View) -> str:
     if max(both.then) >= CONSTANT and max(both.now) < CONSTANT:
         return f"constant until {view.words[onset - 1]}, varies since"
     if feature.last < MIN_DISTANCE or feature.last < feature.largest / 3:
-        return f"moved most in {view.word(feature.largest_at)}, then came back"
+        return f"moved most {view.names.within(view.names.names.index(feature.largest_at))}, then came back"
     if both.categories:
         return _category_text(both)
     then, now = (_median(both, shares) for shares in (both.then, both.now))
@@ -128,26 +129,20 @@ def now_text(view: View) -> str:
 def _histogram(feature: FeatureShift, view: View, charts: PageCharts) -> dict[str, object]:
     both = feature.histogram
     edges = both.edges or tuple(range(len(both.categories) + 1))
+    top = 100 * _top(both)
     bins = list(zip(edges, edges[1:], both.then, both.now, strict=False))
     rows = [
-        [a, b, round(100 * then, 2), round(100 * now, 2), _bin_name(both, k)]
+        [a, b, round(100 * then, 2), round(100 * now, 2), min(round(100 * then, 2), top), _bin_name(both, k)]
         for k, (a, b, then, now) in enumerate(bins)
     ]
-    corners = [(place, round(100 * now, 2)) for a, b, _, now in bins for place in (a, b)]
+    corners = [(place, min(round(100 * now, 2), top)) for a, b, _, now in bins for place in (a, b)]
     outline = [(edges[0], 0.0), *corners, (edges[-1], 0.0)]
-    data = charts.add_data(Series(["from", "to", "then", "now", "bin"], rows))
+    data = charts.add_data(Series(["from", "to", "then", "now", "bar", "bin"], rows))
     line = charts.add_data(Series(["from", "now", "place"], [[*corner, k] for k, corner in enumerate(outline)]))
-    ticks = {edges[0]: f"{edges[0]:.4g}", edges[-1]: f"{edges[-1]:.4g}"}
-    axis = alt.Axis(
-        values=list(ticks), format="~g", grid=False, title=None, labelFlush=True, labelPadding=4, domain=True
+    x = alt.X(
+        "from:Q", axis=_bins_axis(both, edges), scale=alt.Scale(domain=[edges[0], edges[-1]], nice=False, zero=False)
     )
-    if both.categories:
-        names = {k + 0.5: name for k, name in enumerate(both.categories)}
-        axis = named_axis(names)
-        axis.labelLimit, axis.labelFlush = max(40, 240 // len(names)), False
-    x = alt.X("from:Q", axis=axis, scale=alt.Scale(domain=[edges[0], edges[-1]], nice=False, zero=False))
-    top = max(*both.then, *both.now, 0.01) * 100
-    y = alt.Y("then:Q", axis=None, scale=alt.Scale(domain=[0, top], nice=False))
+    y = alt.Y("bar:Q", axis=None, scale=alt.Scale(domain=[0, top], nice=False))
     tooltip = [
         alt.Tooltip("bin:N", title=feature.feature),
         alt.Tooltip("then:Q", title=f"then, % of rows of {view.words[0]}"),
@@ -159,9 +154,40 @@ def _histogram(feature: FeatureShift, view: View, charts: PageCharts) -> dict[st
         base.mark_rect(color=REST, opacity=0.5).encode(x=x, x2="to:Q", y=y, y2=alt.Y2Datum(0)),
         now.mark_area(color=NEW, opacity=0.12),
         now.mark_line(color=NEW, strokeWidth=1.6).encode(order="place:Q"),
+        *_cut_bar(view, bins, top),
         base.mark_rect(opacity=0, color=REST).encode(x=x, x2="to:Q", tooltip=tooltip),
     ]
     return look(alt.layer(*layers), f"{feature.feature}: distribution then and now. {describe_feature(feature, view)}.")
+
+
+def _bins_axis(both: Histogram, edges: tuple[float, ...]) -> alt.Axis:
+    if both.categories:
+        names = {k + 0.5: name for k, name in enumerate(both.categories)}
+        axis = named_axis(names)
+        axis.labelLimit, axis.labelFlush = max(40, 240 // len(names)), False
+        return axis
+    values = [edges[0], edges[-1]]
+    return alt.Axis(values=values, format="~g", grid=False, title=None, labelFlush=True, labelPadding=4, domain=True)
+
+
+def _top(both: Histogram) -> float:
+    """Return the share at the top of the chart: a bar far above all others is cut."""
+    low, high = sorted([max(both.then), max(both.now)])
+    return CUT * low if high > CUT * low > 0 else max(high, 0.01)
+
+
+def _cut_bar(view: View, bins: list[tuple[float, float, float, float]], top: float) -> list[alt.Chart]:
+    """Return the share of the bar that is cut at the top, beside it."""
+    start, end, then, now = max(bins, key=lambda part: max(part[2], part[3]))
+    if 100 * max(then, now) <= top + 0.01:
+        return []
+    right = (start + end) / 2 > (bins[0][0] + bins[-1][1]) / 2
+    text = f"{100 * then:.0f}% then" if then > now else f"{100 * now:.0f}% now"
+    row = {"from": start if right else end, "bar": top, "text": text}
+    mark = alt.Chart(alt.Data(values=[row]), width="container").mark_text(
+        align="right" if right else "left", baseline="top", dx=-4 if right else 4, color=SOFT, fontSize=11
+    )
+    return [mark.encode(x="from:Q", y="bar:Q", text="text:N")]
 
 
 def _bin_name(both: Histogram, k: int) -> str:

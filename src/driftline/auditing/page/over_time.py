@@ -17,10 +17,10 @@ from driftline.auditing.summary import compared_policy
 from driftline.auditing.wording import time_text
 from driftline.report.analysis.curves import Series
 from driftline.report.page.embed import PageCharts, PlacedChart
-from driftline.report.page.labels import two_lines
+from driftline.report.page.labels import EndLabel, end_labels
 from driftline.report.page.look import FAINT, NEW, NEW_SOFT, OLD, PAPER, REST, SOFT, look, named_axis
 
-HEIGHT = 290
+HEIGHT = 320
 LABELS = 128  # pixels right of the lines for their names, where the chart is wide enough
 WIDE = 500
 MAX_MARKS = 3
@@ -181,7 +181,7 @@ def _change_marks(view: View) -> list[Mark]:
             marks.append(Mark(at, f"change {time_text(date.at)}", FAINT))
     since = behind_since(view)
     if since is not None and verdict is not None and (verdict.aged or verdict.miscalibrated):
-        marks.append(Mark(since, f"clearly behind in {view.words[since]}", OLD))
+        marks.append(Mark(since, f"clearly behind {view.names.within(since)}", OLD))
     return sorted(marks, key=lambda mark: mark.at)[-MAX_MARKS:]
 
 
@@ -189,7 +189,7 @@ def _marks(marks: Sequence[Mark], span: tuple[float, float], count: int, x: alt.
     """Return dashed lines with their words above the plot, each on a line of its own, as a phone is narrow."""
     layers = []
     for row, mark in enumerate(marks):
-        right = mark.at > 0.6 * count
+        right = mark.at > 0.5 * count
         data = alt.Chart(alt.Data(values=[{"at": mark.at, "value": span[1], "text": mark.text}]), width="container")
         color = SOFT if mark.color == FAINT else mark.color
         layers.append(data.mark_rule(color=mark.color, strokeDash=[3, 3]).encode(x=x))
@@ -202,28 +202,7 @@ def _marks(marks: Sequence[Mark], span: tuple[float, float], count: int, x: alt.
 
 
 def _end_labels(ends: Sequence[tuple[Point, str]], count: int, span: tuple[float, float]) -> list[alt.Chart]:
-    """Return the names of lines at their ends, apart from each other; on a narrow page the key has them."""
-    wanted = sorted((point.value, point.method, color) for point, color in ends if point.value is not None)
-    step = 34 * (span[1] - span[0]) / HEIGHT
-    places: list[float] = []
-    for value, _, _ in wanted:
-        places.append(max(value, places[-1] + step) if places else value)
-    over = max(0.0, places[-1] - span[1]) if places else 0.0
-    layers = []
-    for place, (_, text, color) in zip(places, wanted, strict=True):
-        row = {
-            "at": max(count - 1.0, *(point.at for point, _ in ends)),
-            "value": place - over,
-            "text": two_lines(text),
-        }
-        mark = alt.Chart(alt.Data(values=[row]), width="container").mark_text(
-            align="left",
-            dx=10,
-            color=color,
-            fontWeight=400 if color == SOFT else 600,
-            lineHeight=13,
-            baseline="middle",
-            opacity=alt.ExprRef(f"width > {WIDE} ? 1 : 0"),
-        )
-        layers.append(mark.encode(x="at:Q", y="value:Q", text="text:N"))
-    return layers
+    """Return the names of lines at their ends, separated from each other; on a narrow page the key has them."""
+    at = max(count - 1.0, *(point.at for point, _ in ends))
+    known = sorted((point.value, point.method, color) for point, color in ends if point.value is not None)
+    return end_labels([EndLabel(value, text, color, at) for value, text, color in known], span, HEIGHT, WIDE)

@@ -18,7 +18,7 @@ from driftline.report.page.look import INK, NEW, OLD, REST, SOFT, look
 
 HEIGHT = 330
 ROOM = 0.055  # of the height that a label needs
-REACH = 0.5  # of the width that a label may cover
+LETTER = 0.019  # of the width of a narrow page
 MAX_ROWS = 9  # of the short list
 ROLES = {"other": (REST, 50), "never": (OLD, 70), "recommended": (NEW, 150)}  # color and size, the last one on top
 
@@ -126,9 +126,15 @@ def _ring(rows: list[list[object]], shown: bool, knee: str) -> list[alt.Chart]:
 class _Label:
     x: float
     y: float
-    text: str
+    text: tuple[str, ...]
     color: str
     left: bool
+
+    def covers(self, x: float, y: float) -> bool:
+        """Return whether the label would lie over a point."""
+        reach = LETTER * max(map(len, self.text))
+        beside = 0 < (self.x - x if self.left else x - self.x) < reach
+        return beside and 0 < y - self.y < ROOM * len(self.text)
 
 
 def _labels(view: View, policies: Policies, shown: list[PolicyResult], most: int) -> list[alt.Chart]:
@@ -138,23 +144,33 @@ def _labels(view: View, policies: Policies, shown: list[PolicyResult], most: int
     span = (max(ends) - min(ends)) or 1.0
     important = [made.policy, NEVER, made.knee]
     order = sorted(shown, key=lambda r: (important.index(r.policy) if r.policy in important else 9, not r.on_frontier))
+    places = [_place(view, r, most, min(ends), span) for r in shown]
     placed: list[_Label] = []
     for r in order:
-        x, y = r.retrainings / max(most, 1), ((view.number(r.quality.value) or 0.0) - min(ends)) / span
+        x, y = _place(view, r, most, min(ends), span)
         if not (r.on_frontier or r.policy in important):
             continue
-        if all(abs(y - other.y) > ROOM or abs(x - other.x) > REACH for other in placed):
-            placed.append(_Label(x, y, _label_text(view, policies, r), _color(policies, r.policy), x > 0.55))
+        label = _Label(x, y, _label_text(view, policies, r), _color(policies, r.policy), x > 0.45)
+        if all(abs(y - other.y) > ROOM * max(len(label.text), len(other.text)) for other in placed) and (
+            r.policy in important or not any(label.covers(*place) for place in places)
+        ):
+            placed.append(label)
     return [_label_chart(label, most, min(ends), span) for label in placed]
 
 
-def _label_text(view: View, policies: Policies, r: PolicyResult) -> str:
-    name = _name(view, r.policy)
-    if r.policy == policies.recommendation.policy:
-        return typeset(f"{name}: {view.metric.text(r.quality.value)}")
+def _place(view: View, r: PolicyResult, most: int, low: float, span: float) -> tuple[float, float]:
+    """Return the place of a policy, as shares of width and height."""
+    return r.retrainings / max(most, 1), ((view.number(r.quality.value) or 0.0) - low) / span
+
+
+def _label_text(view: View, policies: Policies, r: PolicyResult) -> tuple[str, ...]:
+    """Return the lines of a label."""
+    name, score = _name(view, r.policy), typeset(view.metric.text(r.quality.value))
     if r.policy == NEVER:
-        return typeset(f"never: {view.metric.text(r.quality.value)}")
-    return f"knee: {name}" if r.policy == policies.recommendation.knee else name
+        return (f"never: {score}",)
+    if r.policy == policies.recommendation.policy:
+        return f"{name}:", score
+    return (f"knee: {name}" if r.policy == policies.recommendation.knee else name,)
 
 
 def _color(policies: Policies, policy: str) -> str:
@@ -162,11 +178,12 @@ def _color(policies: Policies, policy: str) -> str:
 
 
 def _label_chart(label: _Label, most: int, low: float, span: float) -> alt.Chart:
-    row = {"times": label.x * max(most, 1), "value": low + label.y * span, "text": label.text}
+    row = {"times": label.x * max(most, 1), "value": low + label.y * span, "text": list(label.text)}
     mark = alt.Chart(alt.Data(values=[row]), width="container").mark_text(
         align="right" if label.left else "left",
         dx=-11 if label.left else 11,
-        dy=-9,
+        dy=-9 - 13 * (len(label.text) - 1),
+        lineHeight=13,
         color=label.color,
         fontWeight=400 if label.color == SOFT else 600,
         limit=260,

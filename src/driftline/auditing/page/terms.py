@@ -47,7 +47,8 @@ OF_MODELS: tuple[Term, ...] = (
         "knee",
         "Recommended, knee",
         "The knee has the fewest retrainings among policies behind the best by at most half a point or a tenth of its "
-        "gain. It is recommended unless costs are given or no gain is certain.",
+        "gain, and not surely by more than half a point. It is recommended unless costs are given or no gain is "
+        "certain.",
     ),
     (
         "circles",

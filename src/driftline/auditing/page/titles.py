@@ -6,7 +6,7 @@ import numpy as np
 
 from driftline.auditing.page.view import View
 from driftline.auditing.policies import TRIVIAL, PolicyResult
-from driftline.auditing.replay import NEVER
+from driftline.auditing.replay import NEVER, RECALIBRATE
 from driftline.auditing.summary import compared_policy
 from driftline.auditing.wording import typeset
 
@@ -23,10 +23,10 @@ def over_time_title(view: View) -> str:
     reaches = f"{view.done(new.policy)} it averages {_rounded(view, new.quality.value)}"
     worst = _clearly_worst(view, never, new)
     if worst is not None and new.gained.low > 0:
-        at = view.words[len(view.words) - len(never.by_period) + worst]
+        at = view.names.within(len(view.words) - len(never.by_period) + worst)
         verb = "falls to" if metric.higher_is_better else "rises to"
         subject = "the model" if metric.higher_is_better else f"the model's {metric.title}"
-        return f"Left alone, {subject} {verb} {_rounded(view, never.by_period[worst].value)} in {at}; {reaches}"
+        return f"Left alone, {subject} {verb} {_rounded(view, never.by_period[worst].value)} {at}; {reaches}"
     alone = f"Left alone, the model averages {metric.text(never.quality.value)}"
     gives = f"{view.done(new.policy)}, {metric.text(new.quality.value)}"
     if new.gained.low > 0:
@@ -64,10 +64,13 @@ def policies_title(view: View) -> str:
     policies = view.result.policies
     assert policies is not None
     real = [r for r in policies.results if r.policy != TRIVIAL]
-    best = max(real, key=lambda r: r.gained.value)
-    if best.gained.low <= 0:
+    sure = [r for r in real if r.gained.low > 0]
+    if not sure:
         return "Nothing beats never retraining for certain"
+    best = max(sure, key=lambda r: r.gained.value)
     gain = view.metric.difference(best.gained.value)
+    if best.policy == RECALIBRATE:
+        return f"Recalibration gains {gain}; no retraining surely gains more"
     fewer = [
         r
         for r in real
@@ -81,7 +84,7 @@ def policies_title(view: View) -> str:
     share = 100 * least.gained.value / best.gained.value
     if share >= ALL_OF_GAIN:
         times = "retraining gives" if least.retrainings == 1 else "retrainings give"
-        return f"{least.retrainings} {times} {share:.0f}% of the gain of {best.retrainings}: {gain}"
+        return f"{least.retrainings} {times} {share:.0f}% of what {best.retrainings} give"
     return f"Each retraining buys less: {least.retrainings} of {best.retrainings} give {share:.0f}% of the gain"
 
 

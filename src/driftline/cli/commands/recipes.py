@@ -50,7 +50,8 @@ def recipes(
 def _summary(recipe: Recipe) -> Iterator[str]:
     """Yield the lines of a recipe in the list."""
     yield f"{recipe.name}: {recipe.table}"
-    yield f"{recipe.benchmark} on {recipe.data}, methods: {len(recipe.methods)}, seeds: {recipe.seeds}"
+    model = f" with {recipe.model}" if recipe.model else ""
+    yield f"{recipe.benchmark} on {recipe.data}{model}, methods: {len(recipe.methods)}, seeds: {recipe.seeds}"
     for (present, source), needs in groupby(recipe.needs, key=lambda need: (need.present, need.source)):
         files = ", ".join(" or ".join(need.files) for need in needs)
         yield f"{'here' if present else 'missing'}: {files} ({source})"

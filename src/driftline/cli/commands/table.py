@@ -82,7 +82,7 @@ def table(
     Methods by metrics, with mean and interval over seeds; or another table (`--paper`, `--matrix`, `--compare`,
     `--ranks`).
     """
-    from driftline.record.run import SCORES
+    from driftline.record.views import SCORES
     from driftline.report.tables.make import make_tables
 
     tables = make_tables(

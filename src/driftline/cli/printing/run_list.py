@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from driftline import registry
 from driftline.cli.printing.terminal import echo
 from driftline.engine.executors.status import read_statuses
 from driftline.errors import DamagedFile
-from driftline.record.run import Run
+from driftline.record.run import Record, Run
 from driftline.report.analysis.estimates import is_share
 from driftline.report.analysis.run_command import run_command
 from driftline.report.format import NONE, format_value
@@ -32,7 +33,7 @@ class RunLine(NamedTuple):
 
 def print_store_runs(store: Store) -> None:
     """Print the runs of a store, the latest last, and the reasons of the failed ones."""
-    lines = [_finished(run) for run in store.record(tables=()).runs]
+    lines = _finished(store.record(tables=()).runs)
     failures = store.failures()
     for failure in failures:
         path, run = store.folder / "failed" / f"{failure['key']}.json", failure["run"]
@@ -48,7 +49,7 @@ def print_store_runs(store: Store) -> None:
 
 def print_runs(runs: Iterable[Run]) -> None:
     """Print finished runs, the latest last."""
-    _print([_finished(run) for run in runs])
+    _print(_finished(tuple(runs)))
 
 
 def _print(lines: Iterable[RunLine]) -> None:
@@ -60,27 +61,44 @@ def _print(lines: Iterable[RunLine]) -> None:
     echo("\n".join(line.rstrip() for line in padded))
 
 
-def _finished(run: Run) -> RunLine:
-    name = f"{run.method}:{run.seed}"
-    return RunLine(run.finished_at, run.key, "finished", _score(run), name, run_command(run.card))
+def _finished(runs: Sequence[Run]) -> list[RunLine]:
+    scores = _scores(run for run in runs if _is_scored(run))
+    return [
+        RunLine(
+            run.finished_at,
+            run.key,
+            "finished",
+            scores.get(run.key, NONE),
+            f"{run.method}:{run.seed}",
+            run_command(run),
+        )
+        for run in runs
+    ]
 
 
-def _score(run: Run) -> str:
-    """Return the primary metric of the run's benchmark; one of your own has no such metric."""
-    benchmark = run.card.run.benchmark
-    if registry.describe("benchmark", benchmark) is None:
-        return NONE
+def _is_scored(run: Run) -> bool:
+    """Return whether the scores are intact, and of a benchmark that has a primary metric; one of your own has none."""
     try:
         run.verify(["scores"])
-        scores = run.table("scores")
     except DamagedFile:
-        return NONE
-    for metric, stat in registry.get("benchmark", benchmark).primary_metrics:
-        values = scores["value"][(scores["metric"] == metric) & (scores["stat"] == stat)]
-        if len(values):
+        return False
+    return registry.describe("benchmark", run.common.run.benchmark) is not None
+
+
+def _scores(runs: Iterable[Run]) -> dict[str, str]:
+    """Return the primary metric of each run's benchmark by the run's key."""
+    found: dict[str, str] = {}
+    of_benchmark: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        of_benchmark[run.common.run.benchmark].append(run)
+    for benchmark, members in of_benchmark.items():
+        summary = Record(members).summary
+        for metric, stat in registry.get("benchmark", benchmark).primary_metrics if len(summary) else ():
+            rows = summary[(summary["metric"] == metric) & (summary["stat"] == stat)]
             share = is_share(metric)
-            return f"{metric} {format_value(float(values.iloc[0]), share)}{'%' if share else ''}"
-    return NONE
+            for key, value in zip(rows["run"], rows["value"], strict=True):
+                found.setdefault(key, f"{metric} {format_value(float(value), share)}{'%' if share else ''}")
+    return found
 
 
 def _unfinished(store: Store, listed: set[str]) -> list[RunLine]:

@@ -69,7 +69,7 @@ class Scheduler:
         self._on_event = on_event
         self._changed = threading.Condition()
         done = completed_keys(stages, store)
-        store.verified.save()
+        store.index.save()
         for stage in stages:
             if stage.key in done:
                 self.summary.reused.append(stage)

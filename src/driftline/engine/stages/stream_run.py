@@ -69,7 +69,7 @@ class StreamRun(Stage):
         return "probes and score"
 
     def is_done(self, store: Store) -> bool:
-        recorded = store.verified.score_revisions(self.key)
+        recorded = store.index.score_revisions(self.key)
         return recorded is not None and not changed_scores(recorded)
 
     def is_local(self, store: Store) -> bool:

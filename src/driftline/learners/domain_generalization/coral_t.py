@@ -21,7 +21,7 @@ from driftline.learners.supervised.base import Start, SupervisedLearner
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training.features import feature_width, forward_with_features
+from driftline.training.features import check_features, forward_with_features
 from driftline.training.fit import optimizer_step
 from driftline.training.objectives import coral
 from driftline.types import Inputs, Network, Samples, Targets
@@ -41,7 +41,7 @@ class CoralT(SupervisedLearner):
     cost_free = frozenset({"penalty_weight"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
-        feature_width(model)  # refuses a network without features
+        check_features(model)
         super().prepare(model, task, upstream)
 
     def learn(self, x: Inputs, y: Targets) -> None:

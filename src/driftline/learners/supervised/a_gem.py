@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from driftline.device import to_double
 from driftline.learners.buffers import ReservoirBuffer
 from driftline.learners.supervised.base import SupervisedLearner
 from driftline.registry import register
@@ -66,5 +67,5 @@ def project_gradient(grad: Tensor, memory_gradient: Tensor) -> Tensor:
     along = (grad @ memory_gradient).item()
     if along >= 0:
         return grad
-    length = memory_gradient.double().square().sum().item()  # in single precision a tiny gradient squared is zero
+    length = to_double(memory_gradient).square().sum().item()  # in single precision a tiny gradient squared is zero
     return grad - along / length * memory_gradient

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from driftline.device import to_device, to_numpy
+from driftline.device import to_numpy
 from driftline.errors import UserError
 from driftline.learners.settings import Positive
 from driftline.learners.supervised.base import Start, SupervisedLearner
@@ -71,5 +71,5 @@ class LISA(SupervisedLearner):
 
     def update(self, x: Tensor, y: Tensor) -> None:
         rows = self._rows_by_label.draw(to_numpy(y), self._rng)
-        weights = to_device(torch.from_numpy(self._rng.beta(self.alpha, self.alpha, len(y))))
+        weights = torch.from_numpy(self._rng.beta(self.alpha, self.alpha, len(y)))
         super().update(mix(x, to_float_batch(self._inputs[rows]), weights), y)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
+from driftline.device import to_double
 from driftline.learners.settings import BelowOne, Count
 from driftline.learners.supervised.base import Start, SupervisedLearner
 from driftline.models.preprocessing import to_float_batch
@@ -54,7 +55,7 @@ class SWA(SupervisedLearner):
             self.model.load_state_dict(self.last_weights)
         self._n_updates, self._n_averaged = 0, 0
         self._total_updates, _ = self.round_size(len(y))
-        self._weight_sums = [0 * p.detach().double() for p in self.model.parameters()]
+        self._weight_sums = [0 * to_double(p.detach()) for p in self.model.parameters()]
         super().train(x, y)
         self.last_weights = copy.deepcopy(self.model.state_dict()) if self.start == "warm" else {}
         if self._n_averaged:
@@ -71,7 +72,7 @@ class SWA(SupervisedLearner):
         ):
             self._n_averaged += 1
             for p, total in zip(self.model.parameters(), self._weight_sums, strict=True):
-                total.add_(p.detach())
+                total.add_(to_double(p.detach()))
 
 
 def recompute_batch_norm(model: nn.Module, x: Inputs, seed: Seed, batch: int = 128) -> None:

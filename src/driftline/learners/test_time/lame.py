@@ -26,7 +26,7 @@ from driftline.learners.settings import Count
 from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.tasks import Classification, Task
-from driftline.training.features import forward_with_features
+from driftline.training.features import check_features, forward_with_features
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Inputs, Network, Reveal, Samples
@@ -50,6 +50,7 @@ class LAME(Learner):
         super().prepare(model, task, upstream)
         if not isinstance(task, Classification):
             raise RequirementError("a classification task", "lame needs a classification task")
+        check_features(model)
 
     @property
     def batch_dependent(self) -> bool:

@@ -80,7 +80,7 @@ class FrozenEncoder:
             row = found[min(k, len(found) - 1)][1]
             tokens[k, : len(row)] = torch.tensor(row)
         with torch.no_grad():
-            rows = pool(place(self.network), to_device(tokens), self.tokenizer.pad, self.pooling).to(HOST)
+            rows = pool(place(self.network), to_device(tokens), self.tokenizer.pad, self.pooling).to(HOST).float()
         met = {text: row.clone() for (text, _), row in zip(found, rows, strict=False)}
         self.features_by_text |= met
         if self.cache is not None:

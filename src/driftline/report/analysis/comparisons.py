@@ -46,7 +46,7 @@ def compare_pairs(group: Group, column: Column) -> list[Comparison]:
     """Compare all pairs of methods that have a score."""
     values = {
         method: {seed: value for seed, value in by_seed.items() if math.isfinite(value)}
-        for method, by_seed in scores_by_seed(group.scores, column).items()
+        for method, by_seed in scores_by_seed(group.summary, column).items()
     }
     sign = -1 if column.better == "higher" else 1
     ranked = sorted((m for m in values if values[m]), key=lambda m: (sign * np.mean(list(values[m].values())), m))

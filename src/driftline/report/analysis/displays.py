@@ -10,7 +10,7 @@ from functools import reduce
 from driftline.errors import unknown_name
 from driftline.record.run import Record, Run
 from driftline.report.analysis.groups import Group, groups
-from driftline.store.labels import read_label
+from driftline.store.labels import read_labels
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,9 @@ def displays(record: Record) -> Displays:
     labels: defaultdict[str, set[str]] = defaultdict(set)
     headings: defaultdict[str, set[str]] = defaultdict(set)
     for group in groups(record):
-        for run in group.runs:
+        for run, (label, heading) in zip(group.runs, read_labels(group.runs), strict=True):
             method = group.labels[run.key]
             distinction = method.removeprefix(run.method)
-            label, heading = read_label(run)
             names[method] = _short_name(run) + distinction
             labels[method] |= {label + distinction} if label else set()
             headings[method] |= {heading} if heading else set()
@@ -93,10 +92,10 @@ def place(group: Group, method: str, shown: Displays, names: Sequence[str]) -> i
 
 def _aliases(group: Group, method: str, shown: Displays) -> set[str]:
     run = group.runs_of(method)[0]
-    return {method, shown[method].label, run.method, _short_name(run), run.card.run.method.name}
+    return {method, shown[method].label, run.method, _short_name(run), run.common.run.method.name}
 
 
 def _short_name(run: Run) -> str:
     """Return the method's name with its settings; of a method file, the class stands for the name."""
-    name = run.card.run.method.name
+    name = run.common.run.method.name
     return run.method.replace(name, name.rpartition(":")[2], 1) if ".py:" in name else run.method

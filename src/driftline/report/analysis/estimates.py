@@ -65,7 +65,8 @@ def difference_bounds(metric: str) -> tuple[float, float]:
 
 def estimates(group: Group, metric: str = FINAL, stat: str = "mean") -> dict[str, Estimate]:
     """Return the estimates of a score, by method; methods without it are left out."""
-    scores = group.scores[(group.scores["metric"] == metric) & (group.scores["stat"] == stat)].dropna(subset="value")
+    scores = group.summary[(group.summary["metric"] == metric) & (group.summary["stat"] == stat)]
+    scores = scores.dropna(subset="value")
     return {} if scores.empty else estimates_by_method(scores, bounds(metric))
 
 

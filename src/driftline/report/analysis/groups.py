@@ -22,6 +22,7 @@ from driftline.store.run_names import format_time, short_hash
 from driftline.types import JsonObject, Settings
 
 HEAD = ("benchmark", "data", "model")
+NOT_CENSORED = pd.DataFrame({"censored": [], "n": []})
 
 
 @dataclass(frozen=True)
@@ -80,15 +81,27 @@ class Group:
         return scores.assign(method=scores["run"].map(dict(self.labels)))
 
     @cached_property
+    def summary(self) -> pd.DataFrame:
+        """The scores that summarize a run, with columns for method and seed."""
+        scores = Record(self.runs).summary
+        return scores.assign(method=scores["run"].map(dict(self.labels)))
+
+    @cached_property
+    def censored(self) -> pd.DataFrame:
+        """By metric, the number of scores per time, and how many are censored by the end of the data."""
+        counts = Record(self.runs).censored
+        return counts.groupby("metric")[["censored", "n"]].sum() if len(counts) else NOT_CENSORED
+
+    @cached_property
     def score_names(self) -> dict[tuple[str, str], None]:
-        """The pairs of metric and statistic that its runs have, in their order."""
-        pairs = self.scores[["metric", "stat"]].drop_duplicates()
+        """The pairs of metric and statistic that summarize its runs, in their order."""
+        pairs = self.summary[["metric", "stat"]].drop_duplicates()
         return dict.fromkeys(zip(pairs["metric"], pairs["stat"], strict=True))
 
     @cached_property
     def by_oracle(self) -> tuple[str, ...]:
         """Methods whose settings were selected on the test streams."""
-        return tuple(sorted({self.labels[run.key] for run in self.runs if _by_oracle(run.card)}))
+        return tuple(sorted({self.labels[run.key] for run in self.runs if _by_oracle(run.common)}))
 
     @property
     def notes(self) -> list[str]:
@@ -96,7 +109,14 @@ class Group:
         return []
 
     def runs_of(self, method: str) -> tuple[Run, ...]:
-        return tuple(run for run in self.runs if self.labels[run.key] == method)
+        return self._by_method.get(method, ())
+
+    @cached_property
+    def _by_method(self) -> dict[str, tuple[Run, ...]]:
+        found: dict[str, list[Run]] = defaultdict(list)
+        for run in self.runs:
+            found[self.labels[run.key]].append(run)
+        return {method: tuple(runs) for method, runs in found.items()}
 
 
 def groups(record: Record) -> tuple[Group, ...]:
@@ -108,8 +128,12 @@ def groups(record: Record) -> tuple[Group, ...]:
     members: dict[Hashable, list[Run]] = defaultdict(list)
     runs = {run.key: run for run in record.runs}.values()
     older = older_versions(runs)
+    known: dict[tuple[str, Hashable], Hashable] = {}  # thousands of seeds share the settings of their card
     for run in runs:
-        members[_hashable(_comparison_key(run.card, older.get(run.key)))].append(run)
+        settings = run.common_text, tuple(older.get(run.key, {}).items())
+        if settings not in known:
+            known[settings] = _hashable(_comparison_key(run.common, older.get(run.key)))
+        members[known[settings]].append(run)
     keys = [_comparison_key(group[0].card, older.get(group[0].key)) for group in members.values()]
     made = [
         Group(
@@ -133,18 +157,18 @@ def older_versions(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
 
     The age of a version is that of its last use, by a new or a reused run.
     """
-    runs = [run for run in runs if run.card.user_files]
+    runs = [run for run in runs if run.common.user_files]
     latest: dict[tuple[Hashable, str], dict[str, datetime]] = defaultdict(dict)
     for run in runs:
-        for name, content in run.card.user_files.items():
-            versions = latest[_hashable(_comparison_key(run.card)), name]
+        for name, content in run.common.user_files.items():
+            versions = latest[_hashable(_comparison_key(run.common)), name]
             used = last_used(run, name)
             versions[content] = max(used, versions.get(content, used))
     replaced = {}
     for run in runs:
         older = {}
-        for name, content in run.card.user_files.items():
-            versions = latest[_hashable(_comparison_key(run.card)), name]
+        for name, content in run.common.user_files.items():
+            versions = latest[_hashable(_comparison_key(run.common)), name]
             if content != max(versions, key=lambda version: (versions[version], version)):
                 older[name] = f"{short_hash(content)} ({format_time(versions[content])})"
         if older:
@@ -211,16 +235,17 @@ def _title(key: Settings, others: Iterable[Settings]) -> str:
 def _labels(runs: Iterable[Run]) -> dict[str, str]:
     """Return the display name of each run's method, with the settings that differ where two methods share a name."""
     named: dict[str, dict[str, JsonObject]] = defaultdict(dict)
-    for run in runs:
-        label = f"{run.method}{BY_ORACLE if _by_oracle(run.card) else ''}"
-        named[label][run.key] = {**run.card.run.method.settings, "selection": _selection(run.card)}
+    runs = list(runs)
+    for text, run in {run.common_text: run for run in runs}.items():
+        label = f"{run.method}{BY_ORACLE if _by_oracle(run.common) else ''}"
+        named[label][text] = {**run.common.run.method.settings, "selection": _selection(run.common)}
     labels = {}
     for label, settings in named.items():
         differing = _differing(settings.values())
         for key, values in settings.items():
             text = ", ".join(f"{name}={values.get(name)}" for name in differing)
             labels[key] = f"{label} [{text}]" if text else label
-    return labels
+    return {run.key: labels[run.common_text] for run in runs}
 
 
 def _by_oracle(card: Card) -> bool:

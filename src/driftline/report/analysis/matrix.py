@@ -220,7 +220,7 @@ def _ranks(cells: Mapping[tuple[str, str], MatrixCell], group: Group, metric: Co
 
 def _gains(table: ResultTable, metric: Column, baseline: str) -> dict[str, Difference]:
     """Return the difference of each method from the baseline, on common seeds."""
-    scores = scores_by_seed(table.group.scores, metric)
+    scores = scores_by_seed(table.group.summary, metric)
     base = scores.get(baseline)
     if not base:
         return {}

@@ -54,7 +54,7 @@ def rank(scores: Mapping[str, Scores]) -> Ranking | None:
 
 def ranked_scores(group: Group, column: Column) -> Scores:
     """Return the finite scores of ranked methods, by method and seed."""
-    scores = scores_by_seed(group.scores, column)
+    scores = scores_by_seed(group.summary, column)
     ranked = {method: values for method, values in scores.items() if method in group.ranked}
     finite = {method: {s: v for s, v in values.items() if math.isfinite(v)} for method, values in ranked.items()}
     return {method: values for method, values in finite.items() if values}

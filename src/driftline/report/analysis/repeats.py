@@ -13,7 +13,7 @@ from functools import cached_property
 import pandas as pd
 
 from driftline import registry
-from driftline.report.analysis.groups import Group, group_ignoring
+from driftline.report.analysis.groups import NOT_CENSORED, Group, group_ignoring
 
 KEYS = ["method", "seed", "metric", "stat", "time", "tau"]
 
@@ -27,10 +27,17 @@ class AveragedGroup(Group):
     @cached_property
     def scores(self) -> pd.DataFrame:
         """The mean over the option of each seed, without an interval of its own; `n` is the sum over the option."""
-        rows = pd.concat([group.scores for group in self.members], ignore_index=True)
-        parts = rows.groupby(KEYS, dropna=False, sort=False)
-        means = parts.agg(value=("value", "mean"), n=("n", "sum"), unit=("unit", "first"), run=("run", "first"))
-        return means.assign(low=float("nan"), high=float("nan")).reset_index()
+        return _averaged([group.scores for group in self.members])
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """The means over the option of the scores that summarize a run."""
+        return _averaged([group.summary for group in self.members])
+
+    @property
+    def censored(self) -> pd.DataFrame:
+        """A mean is not censored."""
+        return NOT_CENSORED
 
     @property
     def notes(self) -> list[str]:
@@ -41,6 +48,13 @@ class AveragedGroup(Group):
         if incomplete:
             notes.append(f"Caution: not run at every {option} with every seed: {', '.join(incomplete)}.")
         return notes
+
+
+def _averaged(scores: list[pd.DataFrame]) -> pd.DataFrame:
+    rows = pd.concat(scores, ignore_index=True)
+    parts = rows.groupby(KEYS, dropna=False, sort=False)
+    means = parts.agg(value=("value", "mean"), n=("n", "sum"), unit=("unit", "first"), run=("run", "first"))
+    return means.assign(low=float("nan"), high=float("nan")).reset_index()
 
 
 def average_repeats(found: Iterable[Group]) -> list[Group]:

@@ -127,7 +127,7 @@ class ResultTable:
 
 def tabulate(group: Group, metrics: Sequence[str] = ()) -> ResultTable:
     """Return the headline metrics of a group's benchmark by method, or these metrics."""
-    scores = group.scores[group.scores["stat"] != "each"]
+    scores = group.summary
     columns = selected_columns(group, metrics) if metrics else headline_columns(group)
     summary: dict[Any, Any] = mean_over_seeds(scores, ["method", "metric", "stat"]).to_dict("index")
     ranked = scores[scores["method"].isin(group.ranked)]
@@ -174,7 +174,7 @@ def selected_columns(group: Group, metrics: Sequence[str]) -> tuple[Column, ...]
 
 def metric_names(group: Group) -> set[str]:
     """Return the metrics that a table of a group can show."""
-    return set(group.scores.loc[~group.scores["stat"].isin(UNSUMMARIZED), "metric"])
+    return set(group.summary.loc[~group.summary["stat"].isin(UNSUMMARIZED), "metric"])
 
 
 def scores_by_seed(scores: pd.DataFrame, column: Column) -> dict[str, dict[int, float]]:
@@ -193,7 +193,7 @@ def mean_gmac(group: Group, method: str, *, uncached: bool = False) -> float | N
     """
     total = 0
     runs = group.runs_of(method)
-    for compute in (run.card.compute for run in runs):
+    for compute in (run.compute for run in runs):
         if compute.macs is None:
             return None
         total += compute.macs + (compute.cached_macs or 0 if uncached else 0)
@@ -206,7 +206,7 @@ def training_gmac(group: Group) -> dict[str, float]:
     return {
         method: gmac
         for method, gmac in found.items()
-        if gmac is not None and any(run.card.compute.backward_macs for run in group.runs_of(method))
+        if gmac is not None and any(run.compute.backward_macs for run in group.runs_of(method))
     }
 
 

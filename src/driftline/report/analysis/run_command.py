@@ -9,28 +9,39 @@ from functools import lru_cache
 
 from driftline import registry
 from driftline.record.card import Card, Component
+from driftline.record.run import Run
 from driftline.spec.job import LabelPolicy
 from driftline.types import JsonObject
 
 PYTHON = "from Python"
 
 
-def run_command(card: Card) -> str:
+def run_command(run: Run) -> str:
     """Return the command that computes a run and those of smaller seeds; settings at their defaults are left out.
 
     A run of Python objects has none.
     """
+    before, after = _around_seeds(run.common_text)
+    return f"{before}{run.seed + 1}{after}" if after is not None else before
+
+
+@lru_cache(maxsize=4096)
+def _around_seeds(common: str) -> tuple[str, str | None]:
+    """Return the command before and after the number of seeds, from what the cards of all seeds have in common."""
+    card = Card.model_validate_json(common)
     run = card.run
     if any(part.display_name != part.name for part in (run.data, run.model, run.method)):
-        return PYTHON
-    words = ["driftline", "run", run.benchmark, "--data", run.data.name, "--model", run.model.name]
-    words += ["--methods", run.method.name, "--seeds", str(run.seed + 1)]
+        return PYTHON, None
+    first = ["driftline", "run", run.benchmark, "--data", run.data.name, "--model", run.model.name]
+    first += ["--methods", run.method.name, "--seeds"]
+    words = []
     if run.budget_macs is not None:
         words += ["--budget-macs", str(run.budget_macs)]
     words += ["--precision", str(run.device["precision"])] if "precision" in run.device else []
     for assignment in _assignments(card):
         words += ["--set", assignment]
-    return shlex.join(words) + ("  # and the selection of its spec" if run.search else "")
+    selection = "  # and the selection of its spec" if run.search else ""
+    return f"{shlex.join(first)} ", " ".join(["", *map(shlex.quote, words)]) + selection
 
 
 def _assignments(card: Card) -> Iterator[str]:

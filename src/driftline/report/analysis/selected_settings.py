@@ -8,6 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from driftline.record.card import Card
+from driftline.record.run import Run
 from driftline.report.analysis.groups import Group
 from driftline.report.format import format_amount
 from driftline.spec.settings import format_settings
@@ -96,15 +97,15 @@ def from_validation(group: Group) -> list[SelectedSettings]:
     """Return the selections that methods made between fits in each run; their cost is part of the run."""
     found = []
     for method in group.methods:
-        cards = [run.card for run in group.runs_of(method)]
-        last = [card.protocol["chosen"][-1] for card in cards if card.protocol.get("chosen")]
-        selection = cards[0].protocol.get("selection") or ""
-        if len(last) < len(cards) or cards[0].run.search or not selection.startswith(PHASES):
+        protocols = [run.protocol for run in group.runs_of(method)]
+        last = [protocol["chosen"][-1] for protocol in protocols if protocol.get("chosen")]
+        selection, first = protocols[0].get("selection") or "", group.runs_of(method)[0].common
+        if len(last) < len(protocols) or first.run.search or not selection.startswith(PHASES):
             continue
-        fits = [card.protocol["trials"] for card in cards]
+        fits = [protocol["trials"] for protocol in protocols]
         if max(fits) < 2:
             continue  # one fit: there was nothing to select
-        settings = {name: _by_seeds([fit.get(name, 0) for fit in last]) for name in _searched(cards[0], last)}
+        settings = {name: _by_seeds([fit.get(name, 0) for fit in last]) for name in _searched(first, last)}
         found.append(SelectedSettings(method, PHASES, settings, max(fits), 0, sum(fits), 0, None))
     return found
 
@@ -136,25 +137,25 @@ def from_search(group: Group) -> list[SelectedSettings]:
     """Return the selections made by a hyper-parameter search before the runs."""
     found = []
     for method in group.methods:
-        cards = [run.card for run in group.runs_of(method)]
-        selections = {tuple(card.run.search["seeds"]): card for card in cards if card.run.search is not None}
-        if selections and cards[0].protocol.get("chosen"):
-            found.append(_from_cards(method, list(selections.values()), cards))
+        runs = group.runs_of(method)
+        selections = {tuple(search["seeds"]): run for run in runs if (search := run.common.run.search) is not None}
+        if selections and runs[0].protocol.get("chosen"):
+            found.append(_from_runs(method, list(selections.values()), runs))
     return found
 
 
-def _from_cards(method: str, selections: Sequence[Card], cards: Sequence[Card]) -> SelectedSettings:
-    """Return the selection of a method: `selections` has one card for each, `cards` one for each seed."""
-    search, protocols = selections[0].run.search, [card.protocol for card in selections]
+def _from_runs(method: str, selections: Sequence[Run], runs: Sequence[Run]) -> SelectedSettings:
+    """Return the selection of a method: `selections` has one run for each, `runs` one for each seed."""
+    search, protocols = selections[0].common.run.search, [run.protocol for run in selections]
     assert search is not None
-    macs = [card.compute.search_macs for card in selections]
+    macs = [run.compute.search_macs for run in selections]
     names, known = search["candidates"][0], [value for value in macs if value is not None]
     failed = [point for point in protocols[0]["tried"] if point.get("out", "").startswith(("failed", "a run has"))]
     second = [protocol for protocol in protocols if "runner_up" in protocol]
     return SelectedSettings(
         method=method,
         rule=search["rule"],
-        settings={name: _by_seeds([card.protocol["chosen"][0][name] for card in cards]) for name in names},
+        settings={name: _by_seeds([run.protocol["chosen"][0][name] for run in runs]) for name in names},
         candidates=len(search["candidates"]),
         failed=len(failed),
         runs=sum(protocol["trials"] for protocol in protocols),

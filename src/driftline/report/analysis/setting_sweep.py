@@ -27,7 +27,7 @@ def varying_settings(group: Group) -> list[str]:
     """Return the numeric settings that differ between runs of one method, such as `rdumb.reset_every`."""
     seen: dict[str, set[float]] = defaultdict(set)
     for run in group.runs:
-        method = run.card.run.method
+        method = run.common.run.method
         for name, value in method.settings.items():
             if _is_number(value):
                 seen[f"{method.name}.{name}"].add(value)
@@ -42,7 +42,7 @@ def sweep_points(group: Group, setting: str) -> Iterator[SweepPoint]:
     scores = estimates(group, STREAM)
     points = {}
     for run in group.runs:
-        method, label = run.card.run.method, group.labels[run.key]
+        method, label = run.common.run.method, group.labels[run.key]
         if method.name == name and _is_number(method.settings.get(key)) and label in scores:
             points[label] = SweepPoint(without_setting(label, key), key, method.settings[key], scores[label])
     yield from sorted(points.values(), key=lambda point: (point.method, point.value))

@@ -18,7 +18,7 @@ from driftline.report.figures.base import Figure, Row, figure
 from driftline.report.figures.palette import NEUTRAL
 
 CLOCK = "clock (-t)"
-FALSE_POSITIVES = np.linspace(0, 1, 201)  # where curves of several seeds are averaged
+FALSE_POSITIVES = np.linspace(0, 1, 101)  # where curves of several seeds are averaged
 
 
 @figure("roc", benchmarks=("open-world",))

@@ -15,7 +15,7 @@ from driftline.report.analysis.novelty import SCORES, novelty_scores
 from driftline.report.figures.axes import SIZE, Chart, independent_scales, method_scale, one_below_another, panels
 from driftline.report.figures.base import Figure, Row, figure
 
-THRESHOLDS = 200
+THRESHOLDS = 100
 SIDES = ("seen", "unseen")
 
 

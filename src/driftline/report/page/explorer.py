@@ -60,7 +60,7 @@ def _group(title: str, table: ResultTable) -> JsonObject:
 
 def _scores(group: Group, columns: Iterable[Column]) -> dict[tuple[str, int], dict[str, object]]:
     known = {(column.metric, column.stat): column for column in columns}
-    rows = group.scores[group.scores["stat"] != "each"]
+    rows = group.summary
     found: dict[tuple[str, int], dict[str, object]] = {}
     for method, seed, metric, stat, value in rows[["method", "seed", "metric", "stat", "value"]].itertuples(
         index=False

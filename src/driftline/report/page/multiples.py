@@ -45,7 +45,7 @@ def multiples(
     for method, name in data.items():
         color = colors.get(method, OLD)
         own = _line(name, times, scale, metric, color, thin=False)
-        triangle = alt.MarkDef("point", shape="triangle-up", filled=True, size=30, color=color, opacity=1, clip=True)
+        triangle = alt.MarkDef("point", shape="triangle-up", filled=True, size=30, color=color, yOffset=-4, clip=True)
         returns = _events(times, scale, dict.fromkeys(resets(group, method), "reset"), triangle)
         layers = [*(behind if method != baseline else behind[1:]), own, *returns]
         placed.append(page.add_chart(method, _spec(layers, f"{title(metric)} of {method} over time", len(times))))

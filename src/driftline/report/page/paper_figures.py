@@ -19,7 +19,7 @@ from driftline.report.page.embed import PageCharts, PlacedChart
 from driftline.report.page.look import INK
 from driftline.types import JsonObject
 
-DIGITS = 4
+DIGITS, SMALL = 4, 0.01
 NO_ROWS = {"name": "empty"}  # Altair's data of a mark at a given place
 
 
@@ -80,4 +80,7 @@ def _series(rows: list[JsonObject]) -> Series:
 
 
 def _short(value: object) -> object:
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+    """Return a number with few digits: shares with three decimals, which become integers in the page."""
+    if not isinstance(value, float):
+        return value
+    return round(value, 3) if SMALL <= abs(value) <= 1 else float(f"{value:.{DIGITS}g}")

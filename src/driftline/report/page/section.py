@@ -113,5 +113,5 @@ def size(group: Group) -> str:
 def commands(group: Group) -> list[tuple[str, str]]:
     """Return what computes the runs of each method, and what prints the table."""
     runs = {method: max(group.runs_of(method), key=lambda run: run.seed) for method in group.methods}
-    made = [(method, run_command(run.card)) for method, run in runs.items()]
+    made = [(method, run_command(run)) for method, run in runs.items()]
     return [*made, ("table", "driftline table --format latex")]

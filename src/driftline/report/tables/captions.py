@@ -75,13 +75,14 @@ def notes(table: ResultTable) -> list[str]:
 
 def _outdated(table: ResultTable) -> dict[str, tuple[int, int]]:
     """Return the parts of the code whose revision is not that of the runs, or of the scores of one of them."""
-    scores = [changed(run.card.code.score_revisions) for run in table.group.runs]
+    texts = {run.common_text: run for run in table.group.runs}
+    scores = [changed(run.common.code.score_revisions) for run in texts.values()]
     return {part: pair for parts in (changed(table.group.card.code.revisions), *scores) for part, pair in parts.items()}
 
 
 def _selection(table: ResultTable) -> list[str]:
     """Return the rules by which settings were selected."""
-    searches = [search for run in table.group.runs if (search := run.card.run.search)]
+    searches = [search for run in table.group.runs if (search := run.common.run.search)]
     options = registry.get("benchmark", table.group.benchmark).options
     validation = options.model_construct(**table.group.options).describe_validation()
     rules = dict.fromkeys(describe_rule(search["rule"], search["metrics"], validation) for search in searches)
@@ -101,7 +102,7 @@ def _selection(table: ResultTable) -> list[str]:
 def budget_notes(groups: Iterable[Group]) -> list[str]:
     """Return the budgets of compute at which runs were stopped, and the methods that spent more nevertheless."""
     groups = list(groups)
-    budgets = dict.fromkeys(run.card.run.budget_macs for group in groups for run in group.runs)
+    budgets = dict.fromkeys(run.common.run.budget_macs for group in groups for run in group.runs)
     lines = [CUT.format(gmac=format_amount(macs / 1e9)) for macs in budgets if macs is not None]
     times: dict[str, float] = {}
     for group, method in ((one, method) for one in groups for method in one.methods):
@@ -130,8 +131,8 @@ def _fits(table: ResultTable) -> list[str]:
     """Return a sentence if methods that select between their own fits have different numbers of them."""
     counts = {}
     for method in table.group.methods:
-        cards = [run.card for run in table.group.runs_of(method) if not run.card.run.search]
-        if fits := [card.protocol["trials"] for card in cards if card.protocol.get("chosen")]:
+        protocols = [run.protocol for run in table.group.runs_of(method) if not run.common.run.search]
+        if fits := [protocol["trials"] for protocol in protocols if protocol.get("chosen")]:
             counts[method] = max(fits)
     if len(set(counts.values())) < 2:
         return []
@@ -154,12 +155,11 @@ def _formula(table: ResultTable, column: Column) -> str:
 
 def _censored(table: ResultTable, metric: str) -> str:
     """Return the number of values that are censored by the end of the data."""
-    scores = table.group.scores
-    if "censored" not in scores:
+    counts = table.group.censored
+    if metric not in counts.index or not counts.loc[metric, "censored"]:
         return ""
-    each = scores[(scores["metric"] == metric) & (scores["stat"] == "each")]
-    count = int(each["censored"].sum())
-    return f"; {count} of {len(each)} values are censored by the end of the data" if count else ""
+    censored, n = counts.loc[metric, ["censored", "n"]]
+    return f"; {censored} of {n} values are censored by the end of the data"
 
 
 def _intervals(table: ResultTable) -> str:

@@ -62,9 +62,9 @@ def make_tables(
 
 def _at_equal_compute(record: Record, budget: float) -> Record:
     """Return the runs with this budget of multiply-accumulates."""
-    cut = [run for run in record.runs if run.card.run.budget_macs == budget]
+    cut = [run for run in record.runs if run.common.run.budget_macs == budget]
     if not cut:
-        known = {run.card.run.budget_macs for run in record.runs} - {None}
+        known = {run.common.run.budget_macs for run in record.runs} - {None}
         others = (
             f"; there are runs with {', '.join(f'{macs:g}' for macs in sorted(filter(None, known)))}" if known else ""
         )

@@ -87,6 +87,7 @@ def made(benchmark: str) -> list[Group]:
     for group in found:
         ours = scores[scores["run"].isin(group.labels)]
         vars(group)["scores"] = ours.assign(method=ours["run"].map(dict(group.labels)))
+        vars(group)["summary"] = group.scores[group.scores["stat"] != "each"]
     return list(found)
 
 

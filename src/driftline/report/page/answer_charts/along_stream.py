@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import altair as alt
 
 from driftline.benchmarks.answer import AlongStream
@@ -50,11 +52,16 @@ def draw(scene: Scene, chart: AlongStream) -> JsonObject | None:
     )
     order = [name for name in reversed(scene.order(list(found)))]
     lines = [layer for name in order for layer in _line(scene, name, found[name], x, span)]
-    shown = [name for name in (best, scene.reference) if name in found]
+    shown = [name for name in scene.order(list(found)) if name in (best, scene.reference) or _is_named(scene, name)]
     labels = [EndLabel(found[name][-1][2], name, scene.text_color(name), last) for name in shown]
     ends = end_labels(labels, (span.low, span.high), scene.height, WIDE)
     marks = [*_changes(scene, x, span, last), *_between(scene, found, x, span), *lines, *_resets(scene, x, span)]
     return look(alt.layer(*marks, *ends), scene.answer.text)
+
+
+def _is_named(scene: Scene, method: str) -> bool:
+    """Return whether the answer speaks of a method."""
+    return re.search(rf"(?<![\w-]){re.escape(method)}(?![\w-])", scene.answer.text) is not None
 
 
 def _line(scene: Scene, method: str, rows: list[JsonRow], x: alt.X, span: Span) -> list[alt.Chart]:

@@ -36,7 +36,7 @@ def draw(scene: Scene, chart: OldAndNew) -> JsonObject | None:
         ]
         for line in names
     }
-    if len(lines["old"]) < 2:
+    if len(lines.get("old", [])) < 2:
         return None
     span = Span.around([value for points in lines.values() for row in points for value in row[3:6]])
     last = max(row[1] for points in lines.values() for row in points)
@@ -56,9 +56,11 @@ def draw(scene: Scene, chart: OldAndNew) -> JsonObject | None:
 
 
 def line_names(scene: Scene, chart: OldAndNew) -> dict[str, str]:
-    """Return the names of both lines by the color of their role."""
+    """Return the names of both lines by the color of their role; none if no model is tested later."""
     grid = Results(scene.table).grid(chart.metric, chart.method)
     first = next((time for time in time_names(scene.table.group) if (time, time) in grid), "")
+    if not any(time == first != tau for time, tau in grid):
+        return {}
     return {"new": "kept up to date", "old": f"left alone since {since(first, chart.unit)}"}
 
 

@@ -118,7 +118,7 @@
     box.append(table);
     return box;
   };
-  all("details.numbers").forEach(details => details.addEventListener("toggle", () => {
+  all("details.numbers[data-chart]").forEach(details => details.addEventListener("toggle", () => {
     if (!details.open || details.querySelector("table")) return;
     const title = details.closest("figure").querySelector("figcaption").textContent;
     namesOf(figures.charts[details.dataset.chart]).forEach(name => details.append(tableOf(name, title)));

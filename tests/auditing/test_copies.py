@@ -1,0 +1,62 @@
+"""Copies of a row stay together, so that a model is not tested on rows that it was trained on."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from driftline.auditing.copies import copy_keys
+from driftline.auditing.data import summarize
+from driftline.auditing.frame import read_frame
+from driftline.auditing.matrix import split_halves
+from driftline.auditing.metric import CLASS_METRICS
+from driftline.auditing.table import AuditTable, Limits, prepare
+
+SIZE, PERIODS = 80, 5
+
+
+def audited(frame: pd.DataFrame) -> AuditTable:
+    return prepare(read_frame(frame, time="when", target="y"), "logistic-regression", f"{SIZE} rows", 0, 0, Limits(), 2)
+
+
+def repeated(seed: int = 0) -> pd.DataFrame:
+    """Each row comes four times within its period, at other times."""
+    random = np.random.default_rng(seed)
+    parts = []
+    for k in range(PERIODS):
+        part = pd.DataFrame({"x": random.normal(size=SIZE // 4), "y": random.choice(["no", "yes"], SIZE // 4)})
+        part = part.iloc[random.permutation(np.repeat(np.arange(SIZE // 4), 4))]
+        parts.append(part.assign(when=pd.date_range(f"2024-0{k + 1}", periods=SIZE, freq="h")))
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_no_row_trains_one_half_and_tests_it() -> None:
+    frame = repeated()
+    halves = split_halves(audited(frame))
+    for half, t in product((0, 1), range(len(halves.names))):
+        trained = set(frame["x"].iloc[halves.training[half][t].x])
+        tested = set(frame["x"].iloc[halves.tested[half].x[halves.periods[half] == t]])
+        assert trained
+        assert tested
+        assert not trained & tested
+
+
+@pytest.mark.parametrize("change", ["other features", "other targets"])
+def test_rows_that_are_alike_by_chance_are_no_copies(change: str) -> None:
+    frame, random = repeated(), np.random.default_rng(1)
+    assert copy_keys(read_frame(frame, time="when", target="y")) is not None
+    column, values = (
+        ("x", random.normal(size=len(frame))) if "features" in change else ("y", random.permutation(frame.y))
+    )
+    assert copy_keys(read_frame(frame.assign(**{column: values}), time="when", target="y")) is None
+
+
+def test_periods_of_one_class_are_named() -> None:
+    frame = repeated()
+    frame.loc[SIZE : 2 * SIZE - 1, "y"] = "no"
+    table = audited(frame)
+    warnings = " ".join(summarize(table, (CLASS_METRICS["auc"],), True, None).warnings)
+    assert f"1 of {PERIODS} periods has rows of one class only, such as {table.names[1]}" in warnings
