@@ -1,1 +1,1 @@
-"""Methods that correct their errors and replay a buffer."""
+"""Methods that replay a buffer of earlier samples."""
