@@ -27,6 +27,9 @@ from driftline.forward_pass import as_written
 from driftline.seeds import same_random_state
 from driftline.types import JsonObject, Network
 
+Kind = tuple[type, int, tuple[Hashable, ...], tuple[bool, ...] | None]
+"""What decides the work of a pass: the network's class and size, the arguments, and the mode if it is trained."""
+
 
 class MacCounter:
     """A counter of multiply-accumulates."""
@@ -103,15 +106,13 @@ class MacCounter:
     def _after_backward(self, macs: int, _: object) -> None:
         self.backward += macs
 
-    def _count(
-        self, model: nn.Module, args: tuple[object, ...], kwargs: JsonObject, key: tuple[Any, ...]
-    ) -> tuple[int, int]:
+    def _count(self, model: nn.Module, args: tuple[object, ...], kwargs: JsonObject, key: Kind) -> tuple[int, int]:
         """Return the multiply-accumulates of a pass forward and backward, from two of its rows if they tell."""
         network, size, given, mode = key
         graph, rows = mode is not None, {len(value) for value in (*args, *kwargs.values()) if _has_rows(value)}
         if len(rows) != 1 or (n := rows.pop()) < 3:
             return count_macs(model, args, kwargs, backward=graph)
-        row = (network, size, tuple((item[0][1:], *item[1:]) if _is_shape(item) else item for item in given), mode)
+        row = (network, size, tuple(map(_per_row, given)), mode)
         if row not in self._two_rows:
             two = count_macs(model, *_first_rows(args, kwargs, 2), backward=graph)
             kind = (network, size, graph, *kwargs)
@@ -171,11 +172,11 @@ def _signature(value: object) -> Hashable:
     return value if isinstance(value, Hashable) else None
 
 
-def _is_shape(signature: object) -> bool:
-    """Return whether this is the signature of a tensor with rows."""
-    return (
-        isinstance(signature, tuple) and bool(signature) and isinstance(signature[0], torch.Size) and signature[0] != ()
-    )
+def _per_row(signature: Hashable) -> Hashable:
+    """Return the signature of a tensor without the number of its rows; of other arguments, as it is."""
+    if isinstance(signature, tuple) and len(signature) == 2 and isinstance(signature[0], torch.Size):
+        return signature[0][1:], signature[1]
+    return signature
 
 
 def _has_rows(value: object) -> bool:
