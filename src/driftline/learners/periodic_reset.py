@@ -86,6 +86,10 @@ class ResettingLearner(Learner):
     def smallest_batch(self) -> int:
         return self.wrapped.smallest_batch
 
+    @property
+    def batch_dependent(self) -> bool:
+        return self.wrapped.batch_dependent
+
     def predict(self, x: Inputs) -> Answers:
         return self.wrapped.predict(x)
 

@@ -60,6 +60,10 @@ class T3A(Learner):
             outputs = vectors @ vectors.T + (0 if head.bias is None else head.bias)
         self.supports = Supports(vectors, outputs.argmax(dim=1), entropy(outputs))
 
+    @property
+    def batch_dependent(self) -> bool:
+        return True
+
     def predict(self, x: Inputs) -> Answers:
         return self._answered(x)[0]
 
