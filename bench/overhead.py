@@ -2,15 +2,17 @@
 
 Both sides make the same updates and the same predictions, from the same initial weights, with the same batches, in
 one process and on one thread, in turns. Driftline also answers for the record: every answer and probe goes into a
-Recorder, labels come through a RevealPolicy, and a MacCounter counts all passes. The ratio is one of CPU time.
+Recorder, labels come through a RevealPolicy, and a MacCounter counts all passes. The ratio is one of CPU time. Cases:
+fine-tuning per period (timeline), and continual fine-tuning on the errors of each episode (refinement).
 
-    python bench/overhead.py [--rounds 7] [--only yearbook-cnn]
+    python bench/overhead.py [--rounds 7] [--only yearbook-cnn] [--save]
+
+`--save`: write the numbers to the table of docs/performance.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -18,15 +20,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import performance
 import torch
 from torch import nn
 
 from driftline import loop, models
+from driftline.learners.base import Learner
+from driftline.learners.replay.cft import CFT
 from driftline.learners.supervised.ft import FineTune
 from driftline.record.recorder import FileRecorder
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification
+from driftline.training.batches import shuffled_batches
 from driftline.training.fit import fit_input_scaling
 from driftline.training.mac_counter import MacCounter
 from driftline.types import Probe, Reveal, Samples, Step
@@ -59,6 +65,19 @@ CASES = (
 )
 
 
+# Episodes of 64 queries, as many as in the paper, of random labels: nearly all of them are errors.
+EPISODES = Case("mlp", (8, 8, 1), batch=8, updates=0, periods=24, samples=64, classes=10)
+EPOCHS = 10
+
+
+@dataclass(frozen=True)
+class Again:
+    """The errors of each step again."""
+
+    def due(self, step: Step | None) -> Iterable[Probe]:
+        return [Probe("now", step.samples, errors_only=True)] if step else []
+
+
 @dataclass(frozen=True)
 class Later:
     """Every later period, after each period."""
@@ -86,15 +105,24 @@ def make_model(case: Case) -> nn.Module:
 
 def driftline(case: Case, stream: list[Step]) -> np.ndarray:
     """The library's own way."""
+    return run(case, stream, FineTune(updates=case.updates, batch=case.batch), Reveal.LABELS, Later(stream))
+
+
+def refinement(case: Case, stream: list[Step]) -> np.ndarray:
+    """The library's own way, on errors."""
+    return run(case, stream, CFT(batch=case.batch, epochs=EPOCHS), Reveal.ERRORS, Again())
+
+
+def run(case: Case, stream: list[Step], learner: Learner, level: Reveal, probes: loop.Probes) -> np.ndarray:
+    """A learner on the loop, counted and recorded."""
     model, task = make_model(case), Classification(tuple(map(str, range(case.classes))))
     meter = MacCounter()
     meter.attach(model)
-    learner = FineTune(updates=case.updates, batch=case.batch)
     learner.seed = SEED
     learner.prepare(model, task)
     with tempfile.TemporaryDirectory() as folder:
         record = FileRecorder(task, Path(folder) / "parts", lambda: (meter.forward, meter.backward))
-        loop.run(stream, learner, RevealPolicy(task, Reveal.LABELS, Seed(1)), Later(stream), record)
+        loop.run(stream, learner, RevealPolicy(task, level, Seed(1)), probes, record)
         record.finish(Path(folder))
     return learner.predict(stream[-1].samples.x).prediction
 
@@ -123,41 +151,78 @@ def bare(case: Case, stream: list[Step]) -> np.ndarray:
     return ask(model, inputs[-1])
 
 
+def bare_refinement(case: Case, stream: list[Step]) -> np.ndarray:
+    """The same updates and predictions on errors, and nothing else."""
+    model = make_model(case)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    rounds = 0
+    for step in stream:
+        x, y = torch.from_numpy(step.samples.x), torch.from_numpy(step.samples.y)
+        wrong = torch.from_numpy(ask(model, x)) != y
+        if wrong.any():
+            fit_input_scaling(model, x[wrong])
+            inputs, targets = x[wrong].permute(0, 3, 1, 2).float().div_(255), y[wrong]
+            model.train()
+            for epoch in range(EPOCHS):
+                order = SEED.child("lesson", rounds).child("order", epoch)
+                for rows in shuffled_batches(len(targets), case.batch, order):
+                    loss = nn.functional.cross_entropy(model(inputs[rows]), targets[rows])
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            model.eval()
+            ask(model, x[wrong])
+            rounds += 1
+    return ask(model, torch.from_numpy(stream[-1].samples.x))
+
+
 def ask(model: nn.Module, x: torch.Tensor) -> np.ndarray:
     with torch.no_grad():
         parts = [model(part.permute(0, 3, 1, 2).float().div_(255)) for part in x.split(128)]
     return torch.cat(parts).argmax(1).numpy()
 
 
-def cpu_seconds(work: Callable[[Case, list[Step]], np.ndarray], case: Case, stream: list[Step]) -> float:
+Side = Callable[[Case, list[Step]], np.ndarray]
+
+
+def cpu_seconds(work: Side, case: Case, stream: list[Step]) -> float:
     started = time.process_time()
     work(case, stream)
     return time.process_time() - started
 
 
+def compare(name: str, case: Case, ours: Side, plain: Side, rounds: int) -> performance.Measure:
+    """Print and return the ratio of CPU times."""
+    stream = make_stream(case)
+    same = np.array_equal(ours(case, stream), plain(case, stream))  # also the warm-up
+    assert same, "the two sides must do the same work"
+    ratios = []
+    for k in range(rounds):
+        sides = (ours, plain) if k % 2 else (plain, ours)
+        seconds = {side: cpu_seconds(side, case, stream) for side in sides}
+        ratios.append(seconds[ours] / seconds[plain])
+    found = performance.measured(f"overhead: {name}", "×", ratios, 1.03, "overhead.py")
+    print(
+        f"{name}: CPU time {found.ours:.3f} x bare PyTorch (median of {len(ratios)}; {found.low:.3f} to "
+        f"{found.high:.3f}; load {found.load:.1f})",
+        flush=True,
+    )
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7, help="how often each side is timed")
-    parser.add_argument("--only", default="", help="time only the models of this name")
+    parser.add_argument("--only", default="", help="time only the cases with this in their names")
+    parser.add_argument("--save", action="store_true", help="write the numbers to docs/performance.md")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for case in CASES:
-        if arguments.only not in case.model:
-            continue
-        stream = make_stream(case)
-        same = np.array_equal(driftline(case, stream), bare(case, stream))  # also the warm-up
-        assert same, "the two sides must do the same work"
-        ratios = []
-        for k in range(arguments.rounds):
-            sides = (driftline, bare) if k % 2 else (bare, driftline)
-            seconds = {side: cpu_seconds(side, case, stream) for side in sides}
-            ratios.append(seconds[driftline] / seconds[bare])
-        ratios.sort()
-        print(
-            f"{case.name}: CPU time {statistics.median(ratios):.3f} x bare PyTorch "
-            f"(median of {len(ratios)}; {ratios[0]:.3f} to {ratios[-1]:.3f})",
-            flush=True,
-        )
+    title = f"refinement, {EPISODES.model}, batch {EPISODES.batch}, {EPISODES.samples} queries per episode"
+    cases = [(f"timeline, {case.name}", case, driftline, bare) for case in CASES]
+    cases.append((title, EPISODES, refinement, bare_refinement))
+    found = [compare(*case, arguments.rounds) for case in cases if arguments.only in case[0]]
+    if arguments.save:
+        performance.add(found)
 
 
 if __name__ == "__main__":

@@ -159,3 +159,30 @@ def test_every_registered_method_is_known_as_such() -> None:
     methods = [registry.get("method", name) for name in registry.names("method")]
     assert len(methods) > 50
     assert [one for one in methods if not is_built_in(getattr(one, "func", one))] == []
+
+
+@pytest.mark.parametrize(("batch_dependent", "asked"), [(False, [[1], []]), (True, [[0, 1], [0, 1]])])
+def test_of_a_probe_about_errors_the_right_answers_are_left_out(batch_dependent: bool, asked: list[list[int]]) -> None:
+    class Zero(Learner):
+        """Answers 0."""
+
+        @property
+        def batch_dependent(self) -> bool:
+            return batch_dependent
+
+        def predict(self, x: Any) -> Answers:
+            seen.append(x.tolist())
+            return Answers(np.zeros(len(x), int))
+
+    steps = [Step(k, str(k), Samples(np.array([0, 1]), np.array([0, 1 - k]))) for k in range(2)]  # then both are right
+    probes = SimpleNamespace(due=lambda step: [Probe("now", step.samples, errors_only=True)] if step else [])
+    seen: list[list[int]] = []
+    recorded: list[int] = []
+    recorder: Any = SimpleNamespace(
+        add_answers=lambda *_: None,
+        add_probe=lambda step, probe, answers: recorded.append(len(probe.samples)),
+        add_diagnostics=lambda *_: None,
+    )
+    loop.run(steps, Zero(), RevealPolicy(Classification(("a", "b")), Reveal.INPUTS, Seed(0)), probes, recorder)
+    assert recorded == [len(rows) for rows in asked if rows]
+    assert seen == [rows for first, again in zip([[0, 1]] * 2, asked, strict=True) for rows in (first, again) if rows]

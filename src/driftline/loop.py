@@ -5,14 +5,17 @@ All benchmarks run on this one function; they differ in the stream, in what is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Protocol
+
+import numpy as np
 
 from driftline.learners.base import Learner, is_built_in
 from driftline.learners.predict_check import check_purity_once
 from driftline.record.recorder import Recorder
 from driftline.reveal import RevealPolicy
-from driftline.types import Probe, Step, Stream
+from driftline.types import Answers, Probe, Step, Stream
 
 
 class Probes(Protocol):
@@ -52,9 +55,23 @@ def run(
             if (revealed := reveal(step, answers)) is not None:
                 learner.receive(revealed)
         recorder.add_diagnostics(step, learner.diagnostics())
-        for probe in probes.due(step):
+        for probe in narrowed(probes.due(step), answers, learner, reveal):
             recorder.add_probe(step, probe, predict(probe.samples.x))
         on_step(index + 1)
     learner.finish()
     for probe in probes.due(None):
         recorder.add_probe(stream[len(stream) - 1], probe, predict(probe.samples.x))
+
+
+def narrowed(probes: Iterable[Probe], answers: Answers, learner: Learner, reveal: RevealPolicy) -> Iterator[Probe]:
+    """Yield probes with the samples that must be asked: of those about the errors of a step, its errors alone.
+
+    Where an answer depends on the batch that it is given in, the batch stays as it is.
+    """
+    for probe in probes:
+        if probe.errors_only and not learner.batch_dependent:
+            wrong = np.flatnonzero(reveal.task.correct(answers.prediction, probe.samples.y) < 1)
+            if not len(wrong):
+                continue
+            probe = replace(probe, samples=probe.samples[wrong])
+        yield probe

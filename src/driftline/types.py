@@ -184,6 +184,8 @@ class Probe:
 
     name: str
     samples: Samples
+    errors_only: bool = False
+    """Whether it is about the samples of the step that were answered wrong; the others are then not asked again."""
 
 
 def ignore_progress(done: int, total: int) -> None:

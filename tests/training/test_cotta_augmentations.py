@@ -18,6 +18,7 @@ from driftline.training.cotta_augmentations import (
     affine_warp,
     cotta_augment,
     gaussian_blur_5x5,
+    roid_augment,
     rotate_hue,
 )
 
@@ -111,7 +112,7 @@ def test_what_is_drawn_fills_the_ranges_of_the_recipe(monkeypatch: pytest.Monkey
         for name, value in values.items():
             drawn.setdefault(name, []).append(value)
 
-    def placing(x: Tensor, **how: float) -> Tensor:
+    def placing(x: Tensor, edges: str, **how: float) -> Tensor:
         noted(**how)
         return torch.nn.functional.pad(x, (BLUR_RADIUS,) * 4)
 
@@ -130,3 +131,15 @@ def test_what_is_drawn_fills_the_ranges_of_the_recipe(monkeypatch: pytest.Monkey
     for name, (low, high) in ranges.items():
         assert low <= min(drawn[name]) < low + (high - low) / 20, name
         assert high - (high - low) / 20 < max(drawn[name]) <= high, name
+
+
+def test_roids_copies_are_one_draw_for_the_batch_without_noise_and_reflect_at_the_edges() -> None:
+    x = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    x[1] = x[0]
+    copies = roid_augment(x, torch.Generator().manual_seed(1))
+    assert copies.shape == x.shape
+    torch.testing.assert_close(copies[0], copies[1], rtol=0, atol=1e-6)  # noise would differ
+    assert not torch.equal(copies, x)
+    row = torch.arange(8.0).expand(1, 1, 8, 8) / 8
+    pushed = affine_warp(row, rotation=0, right=2 / 8, down=0, zoom=1, edges="reflection")[..., 2:-2, 2:-2]
+    torch.testing.assert_close(pushed[0, 0, 0], torch.tensor([1.0, 0, 0, 1, 2, 3, 4, 5]) / 8)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -12,8 +14,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from driftline import models
 from driftline.seeds import Seed
 from driftline.testing import digest
+from driftline.training import mac_counter
 from driftline.training.fit import Update, fit, optimizer_step
-from driftline.training.mac_counter import MacCounter, mac_counter_of
+from driftline.training.mac_counter import MacCounter, count_macs, mac_counter_of
 from driftline.training.torch_model import torch_model
 
 # Per image of 32 x 32: output pixels x 9 weights x channels in x channels out, for each of four convolutions; a head.
@@ -97,6 +100,62 @@ def test_it_agrees_with_torchs_counter_around_the_same_training() -> None:
         total = counter.get_total_flops()
     assert sum(counts(meter)) * 2 == total
     assert digest(dict(model.state_dict())) == digest(dict(twin.state_dict()))  # and counting moved nothing
+
+
+class Pairs(nn.Module):
+    """The products of all pairs of rows: its work grows with their square."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ x.T
+
+
+class Rescaled(nn.Module):
+    """A product of weights, which is the same for any number of rows, before the rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = nn.Parameter(torch.ones(5, 2)), nn.Parameter(torch.ones(2, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ (self.left @ self.right)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (nn.Linear(5, 3), {1: 15, 2: 30, 3: 45, 9: 135, 100: 1500}),
+        (Pairs(), {1: 5, 2: 20, 3: 45, 9: 405, 100: 50_000}),
+        (Rescaled(), {1: 45, 2: 60, 3: 75, 9: 165, 100: 1530}),
+    ],
+)
+def test_passes_of_any_number_of_rows(model: nn.Module, expected: dict[int, int]) -> None:
+    for order in (list(expected), list(expected)[::-1]):
+        network = copy.deepcopy(model)
+        meter, counted = metered(network), {}
+        for n in order:
+            before = meter.forward
+            network(torch.ones(n, 5))
+            counted[n] = meter.forward - before
+        assert counted == expected
+
+
+def test_two_rows_tell_the_work_of_every_larger_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, bool]] = []
+
+    def count(model: nn.Module, args: Any, kwargs: Any, backward: bool) -> tuple[int, int]:
+        seen.append((len(args[0]), backward))
+        return count_macs(model, args, kwargs, backward)
+
+    monkeypatch.setattr(mac_counter, "count_macs", count)
+    model = models.build("mlp", (8, 8, 1), 10)
+    meter = metered(model)
+    for n in (64, 7, 64, 200):
+        model(torch.ones(n, 1, 8, 8)).sum().backward()
+    model[-1].requires_grad_(False)
+    model(torch.ones(50, 1, 8, 8)).sum().backward()
+    assert seen == [(2, True), (3, True), (2, True)]
+    row = sum(layer.weight.numel() for layer in model.modules() if isinstance(layer, nn.Linear))
+    assert meter.forward == row * (64 + 7 + 64 + 200 + 50)
 
 
 def test_counting_moves_neither_weights_nor_statistics_nor_random_numbers() -> None:

@@ -102,6 +102,11 @@ class Learner:
         """The smallest batch that it can answer with its model; at most `min_batch`."""
         return self.min_batch
 
+    @property
+    def batch_dependent(self) -> bool:
+        """Whether an answer depends on the other inputs of its batch; by default if it cannot answer one alone."""
+        return self.min_batch > 1
+
     def predict(self, x: Inputs) -> Answers:
         """Return predictions. This must not change the learner."""
         return self._task.decode(as_model(self.model).predict(x))

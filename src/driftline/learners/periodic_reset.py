@@ -36,18 +36,15 @@ class Snapshot:
         learner.restore(copy.deepcopy(self._saved))
 
 
-@registry.register("method", "periodic-reset")
 @dataclass
-class PeriodicReset(Learner):
-    """Another method, reset every `reset_every` steps."""
+class ResettingLearner(Learner):
+    """Another method, returned to its state before the first step when a subclass says so."""
 
     method: str = "tent"  # name of the method to reset
-    reset_every: Count = 1000  # steps between resets
     options: JsonObject | None = None  # settings of the method; None: its defaults
 
     min_reveal: ClassVar[Reveal] = Reveal.INPUTS
     wraps: ClassVar[str] = "method"
-    quick: ClassVar[Mapping[str, str]] = {"reset_every": "reset_every"}
     min_batch: ClassVar[int] = 2  # what the most demanding method needs
 
     transient = frozenset({"_snapshot", "_selection"})
@@ -60,17 +57,25 @@ class PeriodicReset(Learner):
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         check_settings(self)
+        self.wrapped = self.new_method(model, task, upstream)
+        self._snapshot = Snapshot(self.wrapped)
+
+    def new_method(self, model: Network, task: Task, upstream: Samples | None) -> Learner:
+        """Return the method before its first step."""
         make = registry.get("method", self.method)
         try:
-            self.wrapped: Learner = make(**(self.options or {}))
+            learner: Learner = make(**(self.options or {}))
         except TypeError as error:
-            raise UserError(f"resetting.options are not settings of {self.method}: {error}") from error
+            raise UserError(f"{type(self).__name__}: options are not settings of {self.method}: {error}") from error
         if self._selection is not None:
-            self.wrapped.set_search_space(self._selection)
-        self.wrapped.seed, self.wrapped.evaluated_at_end = self.seed, self.evaluated_at_end
-        self.wrapped.prepare(model, task, upstream)
-        self.steps = 0
-        self._snapshot = Snapshot(self.wrapped)
+            learner.set_search_space(self._selection)
+        learner.seed, learner.evaluated_at_end = self.seed, self.evaluated_at_end
+        learner.prepare(model, task, upstream)
+        return learner
+
+    def reset(self) -> None:
+        """Return the method to its state before the first step."""
+        self._snapshot.restore_into(self.wrapped)
 
     @property
     def model(self) -> Network:
@@ -81,13 +86,14 @@ class PeriodicReset(Learner):
     def smallest_batch(self) -> int:
         return self.wrapped.smallest_batch
 
+    @property
+    def batch_dependent(self) -> bool:
+        return self.wrapped.batch_dependent
+
     def predict(self, x: Inputs) -> Answers:
         return self.wrapped.predict(x)
 
     def answer(self, x: Inputs) -> Answers:
-        if self.steps % self.reset_every == 0:
-            self._snapshot.restore_into(self.wrapped)
-        self.steps += 1
         return self.wrapped.answer(x)
 
     def learn(self, x: Inputs, y: Targets) -> None:
@@ -101,3 +107,23 @@ class PeriodicReset(Learner):
 
     def finish(self) -> None:
         self.wrapped.finish()
+
+
+@registry.register("method", "periodic-reset")
+@dataclass
+class PeriodicReset(ResettingLearner):
+    """Another method, reset every `reset_every` steps."""
+
+    reset_every: Count = 1000  # steps between resets
+
+    quick: ClassVar[Mapping[str, str]] = {"reset_every": "reset_every"}
+
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.steps = 0
+
+    def answer(self, x: Inputs) -> Answers:
+        if self.steps % self.reset_every == 0:
+            self.reset()
+        self.steps += 1
+        return super().answer(x)

@@ -61,7 +61,8 @@ def check_learner(
       random numbers.
     - Saved after any step and restored, it continues as if never interrupted.
     - Labels may be late, few, or missing. Labels that were not revealed cannot be reached from its arguments.
-    - It answers `min_batch` inputs at once. Samples one by one get the answers that they get one at a time.
+    - It answers `min_batch` inputs at once. Unless it is `batch_dependent`, an answer does not depend on the other
+      inputs of its batch. Samples one by one get the answers that they get one at a time.
     - On the accelerator `on_device`, if given, its predictions are those on the CPU, and scores differ by at most
       `tolerance`; with a tolerance of 0 its state is the same as well, bit for bit. The same holds for a learner that
       was saved there after its first step and restored, and for the multiply-accumulates of both.
@@ -119,6 +120,7 @@ class ContractCheck:
     def run_all(self) -> None:
         self._smallest_batch()
         self._answer_is_predict()
+        self._batch_does_not_matter()
         self._draws_from_its_seed()  # before the other runs: it watches the run that they are compared with
         check_one_by_one(self.learner, self.steps[0].samples, self.name)
         for schedule in LABEL_SCHEDULES:
@@ -176,6 +178,14 @@ class ContractCheck:
             answer = learner.answer(x)
             same = digest([predicted.prediction, predicted.scores]) == digest([answer.prediction, answer.scores])
             assert same, f"{self.name}: answer differs from predict before it, although `answer` is not overridden"
+
+    def _batch_does_not_matter(self) -> None:
+        learner, x = self.learner(), self.steps[0].samples.x
+        if learner.batch_dependent:
+            return
+        whole, first = learner.predict(x), learner.predict(x[:1])
+        same = whole.prediction[:1] == first.prediction
+        assert same.all(), f"{self.name}: the answer to an input depends on its batch, and batch_dependent is False"
 
     def _same_each_time(self, schedule: str) -> list[Saved]:
         """Check that global generators, probes and saving do not matter; return what was saved after each step.

@@ -1,4 +1,4 @@
-"""CoTTA's augmentations: color jitter, affine warp, blur and noise.
+"""Augmentations of CoTTA, RoTTA and ROID: color jitter, affine warp, and for the first two blur and noise.
 
 CoTTA's recipe (Wang et al., CVPR 2022) for images (n, channels, height, width) with values in [0, 1]: brightness,
 contrast, saturation, hue and gamma in random order; rotation by up to 15 degrees, translation by up to an eighth of the
@@ -21,27 +21,43 @@ BLUR_RADIUS = 2  # of the blur, in pixels
 
 def cotta_augment(x: Tensor, random: Generator) -> Tensor:
     """Return one augmented copy of each image."""
+    x = _jitter_and_warp(x, random, "border")
+    x = gaussian_blur_5x5(x, _between(random, 0.001, 0.5))
+    x = x.flip(3) if _between(random, 0, 1) < 0.5 else x
+    return (x + 0.005 * torch.randn(x.shape, generator=random).to(x.device)).clamp(0, 1)
 
-    def between(low: float, high: float) -> float:
-        return low + (high - low) * float(torch.rand((), generator=random))
 
+def roid_augment(x: Tensor, random: Generator) -> Tensor:
+    """Return one augmented copy of each image as ROID makes it: without blur and noise, and edges are reflected."""
+    x = _jitter_and_warp(x, random, "reflection")[..., BLUR_RADIUS:-BLUR_RADIUS, BLUR_RADIUS:-BLUR_RADIUS]
+    return (x.flip(3) if _between(random, 0, 1) < 0.5 else x).clamp(0, 1)
+
+
+def _jitter_and_warp(x: Tensor, random: Generator, edges: str) -> Tensor:
+    """Return images with other colors, rotated, translated and zoomed, with a margin of `BLUR_RADIUS` pixels."""
     factors = {
-        "brightness": between(0.6, 1.4),
-        "contrast": between(0.7, 1.3),
-        "saturation": between(0.5, 1.5),
-        "hue": between(-0.06, 0.06),
-        "gamma": between(0.7, 1.3),
+        "brightness": _between(random, 0.6, 1.4),
+        "contrast": _between(random, 0.7, 1.3),
+        "saturation": _between(random, 0.5, 1.5),
+        "hue": _between(random, -0.06, 0.06),
+        "gamma": _between(random, 0.7, 1.3),
     }
     x = x.clamp(0, 1)
     for k in torch.randperm(len(factors), generator=random).tolist():
         name = list(factors)[k]
         x = adjust_color(x, name, factors[name])
-    x = affine_warp(
-        x, rotation=between(-15, 15), right=between(-1 / 8, 1 / 8), down=between(-1 / 8, 1 / 8), zoom=between(0.9, 1.1)
+    return affine_warp(
+        x,
+        rotation=_between(random, -15, 15),
+        right=_between(random, -1 / 8, 1 / 8),
+        down=_between(random, -1 / 8, 1 / 8),
+        zoom=_between(random, 0.9, 1.1),
+        edges=edges,
     )
-    x = gaussian_blur_5x5(x, between(0.001, 0.5))
-    x = x.flip(3) if between(0, 1) < 0.5 else x
-    return (x + 0.005 * torch.randn(x.shape, generator=random).to(x.device)).clamp(0, 1)
+
+
+def _between(random: Generator, low: float, high: float) -> float:
+    return low + (high - low) * float(torch.rand((), generator=random))
 
 
 def adjust_color(x: Tensor, property_name: str, amount: float) -> Tensor:
@@ -80,8 +96,11 @@ def rotate_hue(x: Tensor, share: float) -> Tensor:
     return torch.stack([top - spread * torch.minimum(k, 4 - k).clamp(0, 1) for k in places], dim=1)
 
 
-def affine_warp(x: Tensor, *, rotation: float, right: float, down: float, zoom: float) -> Tensor:
-    """Rotate by degrees, translate by fractions of the size and zoom; adds a margin of `BLUR_RADIUS` pixels."""
+def affine_warp(x: Tensor, *, rotation: float, right: float, down: float, zoom: float, edges: str = "border") -> Tensor:
+    """Rotate by degrees, translate by fractions of the size and zoom; adds a margin of `BLUR_RADIUS` pixels.
+
+    `edges`: what is beyond them, "border" (the pixels at the edge) or "reflection".
+    """
     height, width = x.shape[2:]
     angle = math.radians(rotation)
     down_, right_ = torch.meshgrid(_offsets_from_center(height), _offsets_from_center(width), indexing="ij")
@@ -91,7 +110,7 @@ def affine_warp(x: Tensor, *, rotation: float, right: float, down: float, zoom: 
         (math.cos(angle) * v - math.sin(angle) * u) / zoom,
     )
     grid = torch.stack([across * 2 / width, along * 2 / height], dim=-1).to(x.device).expand(len(x), -1, -1, -1)
-    return grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
+    return grid_sample(x, grid, mode="bilinear", padding_mode=edges, align_corners=False)
 
 
 def _offsets_from_center(size: int) -> Tensor:

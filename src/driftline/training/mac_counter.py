@@ -1,8 +1,10 @@
 """Count the multiply-accumulates of every forward and backward pass of a network.
 
 A pass is counted once for each (input shapes, mode) by running it under torch's own operation counter on a copy of
-the network, and from then on looked up, so that counting costs a dictionary access per pass. Copies of a counted
-network report to the same counter. The backward pass counts when it really happens.
+the network, and from then on looked up, so that counting costs a dictionary access per pass. The copy sees two rows of
+the batch where the work is proportional to the rows, which two and three rows show once for each network; so a batch
+of another size is not counted again. Copies of a counted network report to the same counter. The backward pass counts
+when it really happens.
 
 Element-wise operations and normalization count as zero, as is usual. Estimators without tensors are not counted, nor
 are layers that a method calls by themselves, past the network that holds them, unless it adds their cost (`add`).
@@ -12,7 +14,8 @@ A method that caches features adds the cost it saved, so that both costs can be 
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,6 +26,9 @@ from driftline.device import clock
 from driftline.forward_pass import as_written
 from driftline.seeds import same_random_state
 from driftline.types import JsonObject, Network
+
+Kind = tuple[type, int, tuple[Hashable, ...], tuple[bool, ...] | None]
+"""What decides the work of a pass: the network's class and size, the arguments, and the mode if it is trained."""
 
 
 class MacCounter:
@@ -40,7 +46,10 @@ class MacCounter:
         """What may be spent so far. Training loops stop there; None: no limit."""
         self.counting_seconds = 0.0
         """How long it took to count passes, each kind once."""
-        self._cache: dict[Hashable, tuple[int, int]] = {}
+        self._cache: dict[Hashable, tuple[int, Callable[[object], None]]] = {}
+        self._two_rows: dict[Hashable, tuple[int, int] | None] = {}
+        """The count of two rows; None where the work is not proportional to the rows."""
+        self._proportional: dict[Hashable, bool] = {}
 
     @property
     def is_spent(self) -> bool:
@@ -75,26 +84,45 @@ class MacCounter:
 
     def passed(self, model: nn.Module, args: tuple[object, ...], kwargs: JsonObject, output: object) -> None:
         """Count one pass."""
-        graph = torch.is_grad_enabled() and isinstance(output, Tensor) and output.requires_grad
+        graph = isinstance(output, Tensor) and output.requires_grad and torch.is_grad_enabled()
         # The same network with other layers frozen, or in another mode, does other work.
         weights = _parameters(model)
-        mode = (model.training, tuple(p.requires_grad for p in weights)) if graph else None
-        given = tuple(_signature(value) for value in (*args, *kwargs.values()))  # another step of a joint network too
-        key = (type(model), sum(p.numel() for p in weights), given, mode)
-        if key not in self._cache:
+        mode = (model.training, *[weight.requires_grad for weight in weights]) if graph else None
+        given = tuple([_signature(value) for value in (args if not kwargs else (*args, *kwargs.values()))])
+        key = (type(model), sum(map(Tensor.numel, weights)), given, mode)
+        if (found := self._cache.get(key)) is None:
             began = clock()
-            self._cache[key] = count_macs(model, args, kwargs, backward=graph)
+            macs, backward = self._count(model, args, kwargs, key)
+            found = self._cache[key] = macs, partial(self._after_backward, backward)
             self.counting_seconds += clock() - began
-        forward, backward = self._cache[key]
+        forward, after_backward = found
         if self.probing:
             self.probe_macs += forward
             return
         self.forward += forward
-        if graph and isinstance(output, Tensor):
-            output.register_hook(lambda _: self._after_backward(backward))
+        if graph:
+            output.register_hook(after_backward)  # type: ignore[attr-defined]
 
-    def _after_backward(self, macs: int) -> None:
+    def _after_backward(self, macs: int, _: object) -> None:
         self.backward += macs
+
+    def _count(self, model: nn.Module, args: tuple[object, ...], kwargs: JsonObject, key: Kind) -> tuple[int, int]:
+        """Return the multiply-accumulates of a pass forward and backward, from two of its rows if they tell."""
+        network, size, given, mode = key
+        graph, rows = mode is not None, {len(value) for value in (*args, *kwargs.values()) if _has_rows(value)}
+        if len(rows) != 1 or (n := rows.pop()) < 3:
+            return count_macs(model, args, kwargs, backward=graph)
+        row = (network, size, tuple(map(_per_row, given)), mode)
+        if row not in self._two_rows:
+            two = count_macs(model, *_first_rows(args, kwargs, 2), backward=graph)
+            kind = (network, size, graph, *kwargs)
+            if kind not in self._proportional:
+                three = count_macs(model, *_first_rows(args, kwargs, 3), backward=graph)
+                self._proportional[kind] = all(3 * few == 2 * more for few, more in zip(two, three, strict=True))
+            self._two_rows[row] = two if self._proportional[kind] else None
+        if (two_rows := self._two_rows[row]) is None:
+            return count_macs(model, args, kwargs, backward=graph)
+        return two_rows[0] * n // 2, two_rows[1] * n // 2
 
 
 def _count_pass(network: Network, args: object, kwargs: object, output: object) -> None:
@@ -140,8 +168,25 @@ def count_macs(model: nn.Module, args: tuple[Any, ...], kwargs: JsonObject, back
 def _signature(value: object) -> Hashable:
     """Return the part of an argument that decides the work: the shape of a tensor, or a plain value itself."""
     if isinstance(value, Tensor):
-        return tuple(value.shape), value.requires_grad
+        return value.shape, value.requires_grad
     return value if isinstance(value, Hashable) else None
+
+
+def _per_row(signature: Hashable) -> Hashable:
+    """Return the signature of a tensor without the number of its rows; of other arguments, as it is."""
+    if isinstance(signature, tuple) and len(signature) == 2 and isinstance(signature[0], torch.Size):
+        return signature[0][1:], signature[1]
+    return signature
+
+
+def _has_rows(value: object) -> bool:
+    return isinstance(value, Tensor) and value.ndim > 0
+
+
+def _first_rows(args: tuple[object, ...], kwargs: JsonObject, n: int) -> tuple[tuple[object, ...], JsonObject]:
+    """Return the arguments of a pass on its first n rows."""
+    first = [value[:n] if _has_rows(value) else value for value in (*args, *kwargs.values())]
+    return tuple(first[: len(args)]), dict(zip(kwargs, first[len(args) :], strict=True))
 
 
 def _parameters(module: nn.Module) -> list[nn.Parameter]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -46,6 +46,12 @@ def _make_contiguous(layer: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tenso
 def affine_parameters(layers: Iterable[nn.Module]) -> list[nn.Parameter]:
     """Return the weights of normalization layers."""
     return [weight for layer in layers for weight in layer.parameters(recurse=False)]
+
+
+def affine_parameters_below_last_block(layers: Mapping[str, nn.Module]) -> list[nn.Parameter]:
+    """Return the weights of all normalization layers but those of the last block; of all if there is one block."""
+    left_out = last_block(layers)
+    return affine_parameters([layer for name, layer in layers.items() if name not in left_out] or layers.values())
 
 
 def mean_scale_per_block(model: nn.Module) -> dict[str, float]:

@@ -63,11 +63,12 @@ def table(step: int, ids: Any, correct: Any, **more: Any) -> pd.DataFrame:
     return pd.DataFrame({"step": step, "id": ids, "correct": np.array(correct, np.float32), **more})
 
 
-def worked_example(folder: Path, indexing: str, csr: str = "inclusive") -> Run:
+def worked_example(folder: Path, indexing: str, csr: str = "inclusive", *, errors_only: bool = False) -> Run:
     """A record of the worked example, made by hand."""
     ids = np.arange(12).reshape(3, 4)
     answers = [table(t, ids[t], row) for t, row in enumerate(BEFORE)]
-    probes = [table(t, ids[t], row, probe="now") for t, row in enumerate(AFTER)]
+    asked = [(np.array(row) < 1) | (not errors_only) for row in BEFORE]
+    probes = [table(t, ids[t][asked[t]], np.array(row)[asked[t]], probe="now") for t, row in enumerate(AFTER)]
     for k in range(1, 4) if indexing == "after" else range(3):
         probes.append(table(k - 1, 100 + np.arange(4), right(UPSTREAM[k], 4), probe="upstream"))
         probes.append(table(k - 1, 200 + np.arange(5), right(HELD_OUT[k], 5), probe="held out"))
@@ -106,6 +107,15 @@ def test_the_worked_example_as_the_paper_defines_it(tmp_path: Path) -> None:
     mean, final = summary(scores, "mean"), summary(scores, "final")
     assert mean == {"efr": 0.722222, "ukr": 0.666667, "okr": 0.875, "csr": 0.625, "kg": 0.6, "oec": 0.691667}
     assert final == {"efr": 0.666667, "ukr": 0.5, "okr": 0.75, "csr": 0.5, "kg": 0.8, "oec": 0.6375}
+
+
+def test_a_record_of_the_errors_alone_has_the_scores_of_a_whole_one(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("whole", "errors")]
+    for folder in folders:
+        folder.mkdir()
+    whole, errors = (worked_example(folder, "after", errors_only=folder.name == "errors") for folder in folders)
+    assert (len(whole.table("probes")), len(errors.table("probes"))) == (51, 45)
+    pd.testing.assert_frame_equal(Refinement().score(whole), Refinement().score(errors), check_exact=True)
 
 
 def test_the_worked_example_as_the_code_indexes_it(tmp_path: Path) -> None:
@@ -182,13 +192,22 @@ def test_frozen_fixes_nothing_and_forgets_nothing(small: Record) -> None:
 
 
 def test_all_methods_have_the_same_evaluations(small: Record) -> None:
-    first, *others = (run.table("probes")[["step", "time", "probe", "id", "group", "truth"]] for run in small.runs)
+    columns = ["step", "time", "probe", "id", "group", "truth"]
+    tables = [run.table("probes").query("probe != 'now'")[columns].reset_index(drop=True) for run in small.runs]
+    first, *others = tables
     assert all(first.equals(other) for other in others)
     sizes: Any = first.groupby(["probe", "step"]).size()
-    assert sizes["now"].to_dict() == dict.fromkeys(range(6), 20)
     assert sizes["upstream"].to_dict() == {1: 60, 3: 60, 5: 60}
     assert sizes["held out"].to_dict() == {1: 100, 3: 100, 5: 100}
     assert sizes["past"].to_dict() == {1: 20, 3: 30, 5: 30}
+
+
+def test_the_errors_of_each_episode_are_asked_again_and_nothing_else_of_it(small: Record) -> None:
+    for run in small.runs:
+        answers, probes = run.table("answers"), run.table("probes")
+        errors, again = answers[answers["correct"] < 1], probes[probes["probe"] == "now"]
+        assert 0 < len(errors) < len(answers)
+        assert again[["step", "id", "truth"]].to_numpy().tolist() == errors[["step", "id", "truth"]].to_numpy().tolist()
 
 
 @pytest.mark.parametrize("options", [{}, {"role": "validation"}, {"validation": None}])

@@ -113,7 +113,7 @@ class Options(base.Options):
 
 @dataclass(frozen=True)
 class RefinementProbes:
-    """Probes: each episode again after its step; at some steps upstream, held-out and past samples."""
+    """Probes: the errors of each episode again after its step; at some steps upstream, held-out and past samples."""
 
     stream: QueryStream
     upstream_set: Samples
@@ -125,15 +125,17 @@ class RefinementProbes:
     """Past queries of f_k are those of the first k - lag episodes."""
     seed: Seed
     delay: int = 0
-    """Label delay in steps; an episode is evaluated again once its labels have arrived."""
+    """Label delay in steps; an episode is evaluated again, all of it, once its labels have arrived."""
 
     def due(self, step: Step | None) -> Iterator[Probe]:
         last = len(self.stream)
         if step is None:  # learners that train at the end are evaluated after it
             yield from self.large_evaluation(last) if last in self.evaluated_models else ()
             return
-        if step.index >= self.delay:
-            yield Probe("now", self.stream[step.index - self.delay].samples if self.delay else step.samples)
+        if not self.delay:
+            yield Probe("now", step.samples, errors_only=True)
+        elif step.index >= self.delay:
+            yield Probe("now", self.stream[step.index - self.delay].samples)
         if step.index + 1 in self.evaluated_models and step.index + 1 < last:
             yield from self.large_evaluation(step.index + 1)
 

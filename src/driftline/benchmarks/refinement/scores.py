@@ -34,16 +34,34 @@ def correctness_by_step(answers: pd.DataFrame, probes: pd.DataFrame, steps: int,
     Errors are evaluated again once their labels have been learned, `delay` steps later.
     """
     asked = [frame["correct"].to_numpy(float) for _, frame in answers.groupby("step")]
-    again = [*_by_model(probes, "now", steps)[1 + delay :], *[None] * delay]
     past = _by_model(probes, "past", steps)
     return {
         "answered": asked,
-        "fixed": [None if frame is None else _correct(frame)[row < 1] for row, frame in zip(asked, again, strict=True)],
+        "fixed": [*fixed_errors(answers, probes, steps, delay)[: steps - delay], *[None] * delay],
         "upstream": [None if frame is None else _correct(frame) for frame in _by_model(probes, "upstream", steps)],
         "held_out": [None if frame is None else _correct(frame) for frame in _by_model(probes, "held out", steps)],
         "past": [None if frame is None else _correct(frame) for frame in past],
         "past_of": [None if frame is None else stream_positions(frame["id"], answers["id"]) for frame in past],
     }
+
+
+def fixed_errors(answers: pd.DataFrame, probes: pd.DataFrame, steps: int, delay: int = 0) -> list[np.ndarray]:
+    """Return the correctness of the errors of each episode when they are evaluated again.
+
+    An error that was not evaluated again is still one: the constant answer of the trivial baseline has other errors
+    than the run.
+    """
+    now = probes[probes["probe"] == "now"] if len(probes) else answers[:0]
+    again = pd.Series(_correct(now), index=_occurrences(now["step"] - delay, now["id"]))
+    wrong = answers["correct"].to_numpy(float) < 1
+    fixed = again.reindex(_occurrences(answers["step"], answers["id"])[wrong], fill_value=0.0).to_numpy()
+    step = answers["step"].to_numpy()[wrong]
+    return [fixed[step == t] for t in range(steps)]
+
+
+def _occurrences(steps: pd.Series, ids: pd.Series) -> pd.MultiIndex:
+    """Return keys of queries: step, id, and how often this id came before in the step."""
+    return pd.MultiIndex.from_arrays([steps, ids, ids.groupby([steps, ids]).cumcount()])
 
 
 def stream_positions(ids: pd.Series, stream: pd.Series) -> np.ndarray:

@@ -27,6 +27,7 @@ class BudgetedLearner:
         self._meter = meter
         self.predict = check_purity_once(learner)
         self.diagnostics = learner.diagnostics
+        self.batch_dependent = learner.batch_dependent
 
     def answer(self, x: Inputs) -> Answers:
         """Predict and adapt; only predict while the allowance is spent."""

@@ -119,6 +119,12 @@ class NormAdapter(Learner):
 
 def adapt_statistics(model: nn.Module, task: Task, method: str) -> int:
     """Make batch norm use the statistics of the present batch; return the smallest batch that the network takes."""
+    freeze_but_normalization(model, task, method)
+    return 2 if use_batch_statistics(model) else 1
+
+
+def freeze_but_normalization(model: nn.Module, task: Task, method: str) -> None:
+    """Freeze a network in evaluation mode; refuse one without normalization layers to adapt, and other tasks."""
     if not isinstance(task, Classification):
         raise RequirementError("a classification task", f"{method} needs a classification task")
     if not norm_layers(model):
@@ -129,7 +135,6 @@ def adapt_statistics(model: nn.Module, task: Task, method: str) -> int:
         )
     model.eval().requires_grad_(False)
     work_around_group_norm_bug(model)
-    return 2 if use_batch_statistics(model) else 1
 
 
 def split_batches(model: nn.Module, x: Inputs, batch: int, min_inputs: int, method: str) -> list[Tensor]:

@@ -52,6 +52,10 @@ class LAME(Learner):
             raise RequirementError("a classification task", "lame needs a classification task")
         check_features(model)
 
+    @property
+    def batch_dependent(self) -> bool:
+        return True
+
     def predict(self, x: Inputs) -> Answers:
         inputs = torch_model(self.model).encode(x)
         parts = torch.arange(len(inputs)).tensor_split(max(1, -(-len(inputs) // self.batch)))

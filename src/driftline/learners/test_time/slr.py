@@ -25,7 +25,7 @@ from driftline.learners.settings import Fraction, NonNegative, OptimizerName
 from driftline.learners.test_time.base import NormAdapter
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.training.normalization import affine_parameters, last_block
+from driftline.training.normalization import affine_parameters_below_last_block
 from driftline.types import Network, Samples
 
 
@@ -45,9 +45,7 @@ class SLR(NormAdapter):
 
     def adapted_parameters(self, layers: dict[str, nn.Module]) -> list[nn.Parameter]:
         """Return scales and shifts of all normalization layers but those of the last block."""
-        frozen = last_block(layers)
-        rest = [layer for name, layer in layers.items() if name not in frozen]
-        return affine_parameters(rest or layers.values())
+        return affine_parameters_below_last_block(layers)
 
     def loss(self, outputs: Tensor) -> Tensor:
         mean = self.kappa * self.mean + (1 - self.kappa) * outputs.softmax(dim=1).mean(dim=0)
