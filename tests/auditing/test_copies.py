@@ -44,6 +44,13 @@ def test_no_row_trains_one_half_and_tests_it() -> None:
         assert not trained & tested
 
 
+def test_both_halves_have_rows_where_nearly_all_are_copies_of_one() -> None:
+    frame = repeated().assign(x=1.0, y="yes")
+    frame.loc[::16, ["x", "y"]] = [2.0, "no"]
+    halves = split_halves(audited(frame))
+    assert {len(rows) for half in halves.training for rows in half} == {SIZE // 2}
+
+
 @pytest.mark.parametrize("change", ["other features", "other targets"])
 def test_rows_that_are_alike_by_chance_are_no_copies(change: str) -> None:
     frame, random = repeated(), np.random.default_rng(1)

@@ -70,7 +70,7 @@ def _copies(frame: Frame) -> list[str]:
     copies = len(keys) - len(np.unique(keys))
     return [
         f"{copies:,} of {len(keys):,} rows are copies of another row, target included; tests keep the copies of a row "
-        "together within a period"
+        "together within a period that has enough other rows"
     ]
 
 

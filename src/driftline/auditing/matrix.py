@@ -148,7 +148,10 @@ def _merge_small(names: Sequence[str], parts: Sequence[Samples]) -> tuple[list[s
 
 
 def _split(rows: Samples, index: int, table: AuditTable, random: bool) -> tuple[Samples, Samples]:
-    """Return two halves: alternating blocks of consecutive rows, or a random split; copies of a row stay together."""
+    """Return two halves: alternating blocks of consecutive rows, or a random split.
+
+    Copies of a row stay together, unless that would leave a half with less than a quarter of the rows.
+    """
     n = len(rows)
     if random:
         order = table.seed.child("halves", "split", index).numpy().permutation(n)
@@ -158,7 +161,9 @@ def _split(rows: Samples, index: int, table: AuditTable, random: bool) -> tuple[
         blocks = min(BLOCKS, n)
         first = (np.arange(n) * blocks // n + index) % 2 == 0
     if table.copy_keys is not None:
-        first = first[first_copies(table.copy_keys[rows.id])]
+        together = first[first_copies(table.copy_keys[rows.id])]
+        if n <= 4 * together.sum() <= 3 * n:
+            first = together
     return rows[np.flatnonzero(first)], rows[np.flatnonzero(~first)]
 
 

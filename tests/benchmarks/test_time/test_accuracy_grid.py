@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from driftline.benchmarks.test_time import accuracy_grid
-from driftline.benchmarks.test_time.accuracy_grid import AccuracyGrid
+from driftline.benchmarks.test_time.accuracy_grid import AccuracyGrid, calibrate
 from driftline.corruptions import cropping
 from driftline.errors import UserError
 from driftline.seeds import Seed
-from driftline.streams.test_time.stream import builtin_corruptions, image_keys
+from driftline.streams.test_time.stream import image_keys
 from driftline.types import Samples
 
 N = 40
@@ -37,11 +37,6 @@ def predict(x):
     """Right as long as the damage is no more than the image bears."""
     label, bears, damaged = x[:, 0, 0, 0].astype(int), x[:, 0, 0, 1], x[:, 0, 0, 2]
     return np.where(damaged <= bears, label, label + 1)
-
-
-def calibrate(ask, x, y, names, *, levels=21, seed=Seed(0), corrupt=None, folder=None):
-    grid = AccuracyGrid(Samples(x, y), tuple(names), levels, seed, corrupt or builtin_corruptions())
-    return grid.matrices([grid.measure(part, ask, folder) for part in grid.parts])
 
 
 def by_hand(first, second, levels):

@@ -147,6 +147,25 @@ class AccuracyGrid:
         return matrices_state(AccuracyMatrices(self.matrices(measured).by_pair, about))
 
 
+def calibrate(
+    predict: Predict,
+    images: np.ndarray,
+    labels: np.ndarray,
+    names: Sequence[str],
+    *,
+    levels: int = N_LEVELS,
+    seed: Seed = Seed(0),
+    corrupt: Corrupt | None = None,
+    folder: Path | None = None,
+) -> AccuracyMatrices:
+    """Return matrices for every ordered pair of `names`.
+
+    `predict`: images in bytes to class indices. `folder`: where finished rows are kept, which are not measured again.
+    """
+    grid = AccuracyGrid(Samples(images, labels), tuple(names), levels, seed, corrupt or builtin_corruptions())
+    return grid.matrices([grid.measure(part, predict, folder) for part in grid.parts])
+
+
 def _kept(path: Path | None, make: Callable[[], np.ndarray]) -> np.ndarray:
     """Return the counts of a row, from the disk if they are there."""
     if path is None:
