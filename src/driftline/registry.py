@@ -112,8 +112,22 @@ def get(kind: str, name: str) -> Any:
     if name not in _things[kind]:
         _load_plugins(kind)
     if name not in _things[kind]:
-        raise unknown_name(kind, name, names(kind))
+        raise unknown_name(kind, name, names(kind), _dotted_hint(name))
     return _things[kind][name]
+
+
+def _dotted_hint(name: str) -> str:
+    """Return how to write a name such as `lightgbm.LGBMClassifier`; nothing for other names.
+
+    >>> _dotted_hint("lightgbm.LGBMClassifier")
+    ". A class of another package is written as 'lightgbm:LGBMClassifier'"
+    >>> _dotted_hint("erm")
+    ''
+    """
+    module, _, attribute = name.rpartition(".")
+    if not module or not all(part.isidentifier() for part in name.split(".")):
+        return ""
+    return f". A class of another package is written as '{module}:{attribute}'"
 
 
 def names(kind: str) -> list[str]:
