@@ -47,7 +47,7 @@ def run_quickstart(output: Path, runs: str | None, jobs: int) -> int:
     for group in groups(record) if record else ():
         echo(f"{group.card.run.benchmark}: {answer(tabulate(group))}")
     if result:
-        echo(f"audit: {result.headline}")
+        echo(f"audit: {result.summary.word}. {' '.join(result.summary.sentences)}")
     for benchmark, reason in failures.items():
         echo(f"{benchmark} failed: {reason}", err=True)
     print_next_steps(pages, store)
