@@ -96,7 +96,7 @@ def point_labels(
 ) -> list[JsonObject]:
     """Return names beside points and off lines: placed for the width of a card, and for that of a phone.
 
-    They are specs for the layers of a finished chart: Altair takes a second for so many.
+    They are specs for the layers of a finished chart: Altair would take a second for them.
     """
     layers: list[JsonObject] = []
     order = [name for name in scene.order(list(points)) if name in points]
