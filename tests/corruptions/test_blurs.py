@@ -41,6 +41,16 @@ def test_defocus_is_the_correlation_with_its_kernel(severity: float, photos: np.
     same(found, exact)
 
 
+def test_defocus_of_small_images_and_of_grids_that_are_not_symmetric(keys: np.ndarray) -> None:
+    for seed, (severity, side, table) in enumerate([(5, 33, "cifar"), (2, 40, "cifar"), (4.05, 64, "imagenet")]):
+        p = parameters("defocus_blur", severity, side, table)
+        image = np.random.default_rng(seed).integers(0, 256, (side, side + 3, 3)).astype(np.uint8)
+        found = corrupt(image[None], "defocus_blur", severity, keys[:1], table=table)[0]
+        kernel = kernel_of(p["radius"], p["alias_sigma"])
+        exact = [correlate(image[..., c].astype(float), kernel, mode="mirror") for c in range(3)]
+        same(found, np.stack(exact, axis=-1))
+
+
 @pytest.mark.parametrize(
     ("radius", "total"),
     [(6, 1), (7, 1.003), (7.5, 1.012), (8, 1.013), (8.5, 1.016), (9, 1.014), (9.5, 1.012), (10, 1.011)],

@@ -139,3 +139,12 @@ def test_two_corruptions_of_one_key_have_numbers_of_their_own(keys: np.ndarray) 
     one = corrupt(flat(128, 1), "gaussian_noise", 3, keys[:1]).astype(float)
     other = corrupt(flat(128, 1), "speckle_noise", 3, keys[:1]).astype(float)
     assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 0.02
+
+
+def test_normal_numbers_are_those_of_box_and_muller() -> None:
+    low, high = stream_words(np.uint64(11), 3)
+    u = (np.array([random_bits(i, low, high) for i in range(5_000)], np.float64) + 0.5) * 2.0**-32
+    radius, angle = np.sqrt(-2 * np.log(u[::2])), 2 * np.pi * u[1::2]
+    expected = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).ravel().astype(np.float32)
+    np.testing.assert_array_equal(standard_normals(5_000, low, high), expected)
+    np.testing.assert_array_equal(standard_normals(4_999, low, high), expected[:4_999])

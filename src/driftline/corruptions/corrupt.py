@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -71,10 +71,11 @@ def corrupt(
     found = parameters(name, float(severity), min(images.shape[1:3]), table)
     if severity == 0 or len(images) == 0:
         return images.copy()
-    function, keys_for = _function(name)
+    function = getattr(compiled(_MODULES[name]), name)
     if name == "frost" and frost is not None:
         function = partial(function, folder=resolve(frost))
-    return np.asarray(function(np.ascontiguousarray(images), keys_for(keys, name), found))
+    own_keys = compiled("per_image_rng").keys_for(keys, name)
+    return np.asarray(function(np.ascontiguousarray(images), own_keys, found))
 
 
 def _check(images: np.ndarray, severity: float) -> None:
@@ -100,17 +101,15 @@ def _keys(rng: np.random.Generator | np.ndarray, count: int) -> np.ndarray:
     raise UserError(f"rng is a numpy Generator, or an array of {count} keys of type uint64, one for every image")
 
 
-def _function(name: str) -> tuple[Callable[..., np.ndarray], Callable[[np.ndarray, str], np.ndarray]]:
-    """Return the function of a corruption; imported here, since compilers and image libraries are heavy."""
+def compiled(module: str) -> ModuleType:
+    """Return a module of this package that is imported late, since compilers and image libraries are heavy."""
     try:
         import cv2
 
-        from driftline.corruptions.per_image_rng import keys_for
-
-        module = importlib.import_module(f"driftline.corruptions.{_MODULES[name]}")
+        found = importlib.import_module(f"driftline.corruptions.{module}")
     except ModuleNotFoundError as error:
         if error.name in ("numba", "cv2", "PIL"):
             raise MissingExtra("the corruptions", "corruptions") from error
         raise
     cv2.setNumThreads(1)  # a run has one thread: others are for other runs
-    return getattr(module, name), keys_for
+    return found

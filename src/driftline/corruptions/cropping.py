@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from driftline.corruptions.corrupt import compiled
 from driftline.data import file_errors
 from driftline.data.formats import images as pictures
-from driftline.errors import MissingExtra
 from driftline.seeds import Seed
 
 DEFAULT_SIDE, SHORT_SIDE = 224, 256
@@ -33,7 +33,7 @@ def random_crop(image: np.ndarray, key: int, side: int = 224) -> np.ndarray:
     rng = Seed(int(key)).child("part").numpy()
     top, left, height, width = random_box(image.shape[0], image.shape[1], rng)
     part = resize(image[top : top + height, left : left + width], side, side)
-    return np.ascontiguousarray(part[:, ::-1]) if rng.random() < 0.5 else part
+    return np.asarray(compiled("resample").flipped(part)) if rng.random() < 0.5 else part
 
 
 def random_box(height: int, width: int, rng: np.random.Generator) -> Box:
@@ -73,18 +73,11 @@ def center_crops(images: np.ndarray) -> np.ndarray:
 
 def resize(image: np.ndarray, height: int, width: int) -> np.ndarray:
     """Resize an image of bytes, bilinearly and with antialiasing."""
-    if image.shape[:2] == (height, width):
-        return np.ascontiguousarray(image)
-    try:
-        from PIL import Image
-    except ModuleNotFoundError as error:
-        raise MissingExtra("cutting images", "corruptions") from error
-    picture = Image.fromarray(np.ascontiguousarray(image))
-    return np.array(picture.resize((width, height), Image.Resampling.BILINEAR))
+    return np.asarray(compiled("resample").resample(image, height, width, "bilinear"))
 
 
 def decode_image(source: Path | str | bytes) -> np.ndarray:
     """Decode an image file, or its bytes, to (height, width, 3) bytes; gray becomes three equal channels."""
     name = Path("an image in memory") if isinstance(source, bytes) else Path(source)
     with file_errors(name, "a picture"), pictures.open_image(source) as picture:
-        return np.array(picture.convert("RGB"))
+        return np.asarray(picture if picture.mode == "RGB" else picture.convert("RGB"))

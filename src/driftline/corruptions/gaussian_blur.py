@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from driftline.corruptions.convolution import pad_to_four, sum_both_ways
+from driftline.corruptions.convolution import pairs_of, sum_both_ways
 from driftline.corruptions.severity import Parameters
 
 
@@ -30,13 +30,12 @@ def gaussian_weights(sigma: float, cut: float) -> np.ndarray:
 def blur(images: np.ndarray, sigma: float) -> np.ndarray:
     """Return the images blurred and truncated to whole numbers."""
     bell = gaussian_weights(sigma, 4)
-    reach = len(bell) // 2
-    if reach == 0:
+    if len(bell) == 1:
         return images.copy()
-    row = images.shape[2] * 3
-    places, taps = pad_to_four(np.arange(len(bell)), bell)
+    weights = pairs_of(bell)
+    sides, row = len(weights) - 1, images.shape[2] * 3
     out = np.empty_like(images)
     for image, target in zip(images, out, strict=True):
-        wide = cv2.copyMakeBorder(image, reach, reach, reach, reach, cv2.BORDER_REPLICATE)
-        sum_both_ways(wide.reshape(len(wide), -1), target.reshape(-1, row), places * 3, places * row, taps)
+        wide = cv2.copyMakeBorder(image, 0, 0, sides, sides, cv2.BORDER_REPLICATE)
+        sum_both_ways(wide.reshape(len(wide), -1), target.reshape(-1, row), 3, weights)
     return out

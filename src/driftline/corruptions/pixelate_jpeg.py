@@ -1,24 +1,21 @@
-"""Pixelate and JPEG, by Pillow, as ImageNet-C defines them."""
+"""Pixelate and JPEG, with the results of Pillow, as ImageNet-C defines them."""
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
-from PIL import Image
 
+from driftline.corruptions.jpeg_pixels import compressed
+from driftline.corruptions.resample import resample
 from driftline.corruptions.severity import Parameters
-from driftline.data.formats import images as pictures
 
 
 def pixelate(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.ndarray:
     """Shrink by means over boxes, and enlarge by boxes again."""
     height, width = images.shape[1:3]
-    small = (shrunk_side(width, parameters["scale"]), shrunk_side(height, parameters["scale"]))
+    small = (shrunk_side(height, parameters["scale"]), shrunk_side(width, parameters["scale"]))
     out = np.empty_like(images)
     for image, target in zip(images, out, strict=True):
-        shrunk = Image.fromarray(image).resize(small, Image.Resampling.BOX)
-        target[:] = shrunk.resize((width, height), Image.Resampling.BOX)
+        target[:] = resample(resample(image, *small, "box"), height, width, "box")
     return out
 
 
@@ -32,15 +29,13 @@ def shrunk_side(side: int, scale: float) -> int:
 
 
 def jpeg(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.ndarray:
-    """Store as JPEG, with colors at half the resolution, and read again."""
-    quality = rounded_quality(parameters["quality"])
-    out = np.empty_like(images)
-    for image, target in zip(images, out, strict=True):
-        stored = io.BytesIO()
-        Image.fromarray(image).save(stored, "JPEG", quality=quality)
-        with pictures.open_image(stored.getvalue()) as read:
-            target[:] = read
-    return out
+    """Compress as JPEG, with colors at half the resolution."""
+    return each_compressed(images, rounded_quality(parameters["quality"]))
+
+
+def each_compressed(images: np.ndarray, quality: int) -> np.ndarray:
+    """Return images as JPEG of a quality shows them."""
+    return np.stack([compressed(image, quality) for image in images])
 
 
 def rounded_quality(quality: float) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from driftline.corruptions.gaussian_blur import gaussian_weights
 from driftline.corruptions.per_image_rng import ROUNDING_GUARD, standard_normals, stream_words
 from driftline.corruptions.severity import Parameters
+from driftline.jit import cached_njit
 
 WATER = np.array([175, 238, 238], np.float32) / 255
 MUD = np.array([63, 42, 20], np.float32) / 255
@@ -17,18 +18,28 @@ EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
 def spatter(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.ndarray:
     """Add water, or cover with mud, where a smooth random field is high."""
     out = np.empty_like(images)
-    thick = parameters["thresh"]
+    thick, (height, width) = parameters["thresh"], images.shape[1:3]
+    is_mud = round(parameters["mud"])
+    color = np.tile(MUD if is_mud else WATER, width)
     for image, key, target in zip(images, keys, out, strict=True):
         field = liquid(key, image.shape[:2], parameters)
-        field[field < thick] = 0
-        x = image / np.float32(255)
-        if round(parameters["mud"]):
-            wet = mud_mask(field > thick, parameters["strength"])[..., None]
-            x = x * (1 - wet) + wet * MUD
-        else:
-            x = x + water(field, parameters["strength"])[..., None] * WATER
-        target[:] = np.clip(x * 255 + ROUNDING_GUARD, 0, 255).astype(np.uint8)
+        field = np.where(field < thick, np.float32(0), field)
+        cover = mud_mask(field > thick, parameters["strength"]) if is_mud else water(field, parameters["strength"])
+        cover = cv2.cvtColor(cover, cv2.COLOR_GRAY2RGB).reshape(height, -1)
+        _lay_over(image.reshape(height, -1), cover, color, bool(is_mud), target.reshape(height, -1))
     return out
+
+
+@cached_njit()
+def _lay_over(image: np.ndarray, cover: np.ndarray, color: np.ndarray, hides: bool, out: np.ndarray) -> None:
+    """Add color, or replace the image by it."""
+    one, top = np.float32(1), np.float32(255)
+    for y in range(len(out)):
+        clean, wet, line = image[y], cover[y], out[y]
+        for x in range(len(line)):
+            seen = np.float32(clean[x]) / top
+            seen = (seen * (one - wet[x]) if hides else seen) + wet[x] * color[x]
+            line[x] = np.uint8(min(max(seen * top + ROUNDING_GUARD, np.float32(0)), top))
 
 
 def liquid(key: np.uint64, shape: tuple[int, ...], parameters: Parameters) -> np.ndarray:
