@@ -3,7 +3,8 @@
 Both sides make the same updates and the same predictions, from the same initial weights, with the same batches, in
 one process and on one thread, in turns. Driftline also answers for the record: every answer and probe goes into a
 Recorder, labels come through a RevealPolicy, and a MacCounter counts all passes. The ratio is one of CPU time. Cases:
-fine-tuning per period (timeline), and continual fine-tuning on the errors of each episode (refinement).
+fine-tuning per period (timeline), continual fine-tuning on the errors of each episode (refinement), and fine-tuning at
+intervals on all samples so far, which come one by one (open-world).
 
     python bench/overhead.py [--rounds 7] [--only yearbook-cnn] [--save]
 
@@ -16,7 +17,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,10 @@ import torch
 from torch import nn
 
 from driftline import loop, models
+from driftline.benchmarks.base import NoProbes
 from driftline.learners.base import Learner
+from driftline.learners.online.base import zero_rows
+from driftline.learners.online.standard_training import StandardTraining
 from driftline.learners.replay.cft import CFT
 from driftline.learners.supervised.ft import FineTune
 from driftline.record.recorder import FileRecorder
@@ -33,6 +37,7 @@ from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.training.batches import shuffled_batches
+from driftline.training.cached_features import classifier_layer
 from driftline.training.fit import fit_input_scaling
 from driftline.training.mac_counter import MacCounter
 from driftline.types import Probe, Reveal, Samples, Step
@@ -68,6 +73,10 @@ CASES = (
 # Episodes of 64 queries, as many as in the paper, of random labels: nearly all of them are errors.
 EPISODES = Case("mlp", (8, 8, 1), batch=8, updates=0, periods=24, samples=64, classes=10)
 EPOCHS = 10
+
+# Samples that come one by one, with a training on all so far after each period.
+ONE_BY_ONE = Case("mlp", (8, 8, 1), batch=32, updates=0, periods=4, samples=250, classes=10)
+EPOCHS_ON_ALL = 4
 
 
 @dataclass(frozen=True)
@@ -111,6 +120,12 @@ def driftline(case: Case, stream: list[Step]) -> np.ndarray:
 def refinement(case: Case, stream: list[Step]) -> np.ndarray:
     """The library's own way, on errors."""
     return run(case, stream, CFT(batch=case.batch, epochs=EPOCHS), Reveal.ERRORS, Again())
+
+
+def open_world(case: Case, stream: list[Step]) -> np.ndarray:
+    """The library's own way, one by one."""
+    learner = StandardTraining(train_every=case.samples, epochs=EPOCHS_ON_ALL, batch=case.batch)
+    return run(case, [replace(step, one_by_one=True) for step in stream], learner, Reveal.LABELS, NoProbes())
 
 
 def run(case: Case, stream: list[Step], learner: Learner, level: Reveal, probes: loop.Probes) -> np.ndarray:
@@ -176,6 +191,28 @@ def bare_refinement(case: Case, stream: list[Step]) -> np.ndarray:
     return ask(model, torch.from_numpy(stream[-1].samples.x))
 
 
+def bare_open_world(case: Case, stream: list[Step]) -> np.ndarray:
+    """The same updates and predictions on all samples so far, and nothing else."""
+    model = make_model(case)
+    zero_rows(classifier_layer(model), np.ones(case.classes, bool))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    x, y = torch.zeros((0, *case.shape), dtype=torch.uint8), torch.zeros(0, dtype=torch.long)
+    for k, step in enumerate(stream):
+        ask(model, torch.from_numpy(step.samples.x))
+        x, y = (torch.cat([old, torch.from_numpy(new)]) for old, new in ((x, step.samples.x), (y, step.samples.y)))
+        fit_input_scaling(model, x)
+        inputs = x.permute(0, 3, 1, 2).float().div_(255)
+        model.train()
+        for epoch in range(EPOCHS_ON_ALL):
+            for rows in shuffled_batches(len(y), case.batch, SEED.child("lesson", k, epoch, "order")):
+                loss = nn.functional.cross_entropy(model(inputs[rows]), y[rows])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        model.eval()
+    return ask(model, torch.from_numpy(stream[-1].samples.x))
+
+
 def ask(model: nn.Module, x: torch.Tensor) -> np.ndarray:
     with torch.no_grad():
         parts = [model(part.permute(0, 3, 1, 2).float().div_(255)) for part in x.split(128)]
@@ -220,6 +257,8 @@ def main() -> None:
     title = f"refinement, {EPISODES.model}, batch {EPISODES.batch}, {EPISODES.samples} queries per episode"
     cases = [(f"timeline, {case.name}", case, driftline, bare) for case in CASES]
     cases.append((title, EPISODES, refinement, bare_refinement))
+    title = f"open-world, {ONE_BY_ONE.model}, batch {ONE_BY_ONE.batch}, {EPOCHS_ON_ALL} epochs of all samples so far"
+    cases.append((title, ONE_BY_ONE, open_world, bare_open_world))
     found = [compare(*case, arguments.rounds) for case in cases if arguments.only in case[0]]
     if arguments.save:
         performance.add(found)

@@ -92,7 +92,7 @@ def test_it_is_torchs_own(name: str) -> None:
     kind = getattr(torch.optim, name)
     taken = {key: value for key, value in settings.items() if key in optimizer.defaults}
     taken |= {"betas": (0.8, 0.999)} if "betas" in optimizer.defaults else {}
-    assert type(optimizer) is kind
+    assert isinstance(optimizer, kind)
     assert torch.equal(descend(ours, optimizer), descend(plain, kind(plain.parameters(), **taken, foreach=False)))
 
 
@@ -121,7 +121,7 @@ def test_test_time_methods_take_any_optimizer(method: Any, kind: str) -> None:
     for learner in (usual, other):
         learner.prepare(network(), TASK)
     assert type(usual.optim).__name__ == kind
-    assert type(other.optim) is torch.optim.AdamW
+    assert isinstance(other.optim, torch.optim.AdamW)
     assert (other.optim.defaults["betas"], other.optim.defaults["weight_decay"]) == ((0.7, 0.999), 0.0)
 
 

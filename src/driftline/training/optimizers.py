@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from driftline.errors import UserError
+from driftline.training.adam import Adam, AdamW
+from driftline.training.sgd import SGD
 from driftline.types import JsonObject
 
 NAMES = (
@@ -21,8 +23,8 @@ NAMES = (
 gradients alone, and Muon matrices alone."""
 AMSGRAD = "amsgrad"
 """The name of Adam with the largest mean square so far instead of the present one (Reddi et al., ICLR 2018)."""
-FOREACH_MAX_WEIGHTS = 1 << 20
-"""The largest number of weights that Adam updates together; in larger networks it goes tensor by tensor."""
+LEAN = {"adam": Adam, AMSGRAD: Adam, "adamw": AdamW, "sgd": SGD}
+"""What takes the place of torch's optimizer for float32 weights."""
 
 LRSchedule = Literal["constant", "linear", "cosine"]
 """How the learning rate goes to zero, if it does."""
@@ -45,6 +47,9 @@ def new_optimizer(
     if not groups:
         raise UserError("the network has no parameters to train: give one that has")
     kind = {one.lower(): getattr(torch.optim, one) for one in NAMES}["adam" if name == AMSGRAD else name]
+    tensors = [one for group in groups for one in (group["params"] if isinstance(group, dict) else [group])]
+    if all(weight.dtype == torch.float32 for weight in tensors):
+        kind = LEAN.get(name, kind)
     takes = inspect.signature(kind).parameters
     settings: JsonObject = {"lr": lr, "weight_decay": weight_decay, "nesterov": nesterov}
     if name == AMSGRAD:
@@ -53,11 +58,6 @@ def new_optimizer(
         settings["momentum"] = momentum
         if "betas" in takes:
             settings["betas"] = (momentum, takes["betas"].default[1])
-    if name in ("adam", "adamw", AMSGRAD):
-        # Adam step by step over all weights at once saves up to a third on a small network, where calls cost more than
-        # sums; on one too large for the cache it takes nearly twice as long. The results are the same, to the bit.
-        tensors = [one for group in groups for one in (group["params"] if isinstance(group, dict) else [group])]
-        settings["foreach"] = sum(weight.numel() for weight in tensors) <= FOREACH_MAX_WEIGHTS or None
     optimizer: torch.optim.Optimizer = kind(groups, **{key: settings[key] for key in settings if key in takes})
     return optimizer
 
@@ -74,5 +74,7 @@ def lr_factor(schedule: LRSchedule, update: int, updates: int, warmup: int) -> f
     """
     if update < warmup:
         return update / warmup
+    if schedule == "constant":
+        return 1.0
     progress = min((update - warmup) / max(updates - warmup, 1), 1.0)
-    return {"constant": 1.0, "linear": 1 - progress, "cosine": (1 + math.cos(math.pi * progress)) / 2}[schedule]
+    return 1 - progress if schedule == "linear" else (1 + math.cos(math.pi * progress)) / 2
