@@ -1,5 +1,8 @@
 """Which labels are revealed to a learner after it has answered: none, its errors or all; how late, and how many.
 
+A benchmark decides the level. Delay, budget, missing labels and rules (`label_rules`) take away from it: they decide
+which of these labels are asked for, when they arrive, and whether they are right.
+
 If samples say when their labels became known (`Samples.known`), no label is revealed before: a step ends at the latest
 time seen so far, and reveals the labels that are known by then.
 
@@ -8,19 +11,18 @@ Revealed labels are copies, so no array that a learner holds gives access to an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right, insort
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from driftline.errors import UserError
+from driftline.label_rules import LabelRule, RuleChain, Tally, Waiting
 from driftline.seeds import Seed
 from driftline.tasks import Regression, Task
 from driftline.types import Answers, Inputs, Reveal, Samples, State, Step, Stream, concat_rows, take_rows
-
-Waiting = tuple[int, Inputs, np.ndarray, np.ndarray | None, np.ndarray | None]
-"""Delayed labels: their step, inputs, labels, and if there are any, the split and when they are known (`_clock`)."""
 
 
 @dataclass
@@ -49,6 +51,8 @@ class LabelFeed:
     """Takes the answer to the next sample, a prediction or `Answers` of one row; returns the labels then revealed.
 
     The answer is copied and recorded, with its scores and distance if it has them."""
+    needs_scores: bool = False
+    """Whether `reveal_next` needs `Answers` with scores, because a rule asks for labels by them."""
 
     def __len__(self) -> int:
         return self.x.shape[0] if hasattr(self.x, "shape") else len(self.x)
@@ -61,6 +65,7 @@ class RevealPolicy:
     `delay`: number of steps by which labels are late; those due after the end of the stream are never revealed.
     `budget`: maximum number of labels per step, drawn at random from those that would be revealed.
     `missing`: fraction of labels that are never revealed, drawn at random before any other rule.
+    `rules`: label rules by name; they see the labels that the level reveals and that are not missing.
     If samples come one by one, each of them counts as a step.
     """
 
@@ -70,6 +75,7 @@ class RevealPolicy:
     delay: int = 0
     budget: int | None = None
     missing: float = 0.0
+    rules: Mapping[str, LabelRule] = field(default_factory=dict)
     waiting: list[Waiting] = field(default_factory=list)
     n_seen: int = 0
     """Number of samples so far."""
@@ -80,23 +86,23 @@ class RevealPolicy:
     _answer_rows: list[Answers] = field(default_factory=list, init=False, repr=False)
     """Copies of those passed as `Answers` of one row."""
 
+    def __post_init__(self) -> None:
+        self.chain = RuleChain(self.rules, self.task, self.seed)
+        self.tally = Tally()
+
     def __call__(self, step: Step, answers: Answers) -> RevealedLabels | None:
         """Return the labels revealed at the end of this step, or None."""
-        rows = self._revealed_rows(step, answers)
+        self.tally = Tally()
+        self._collect(step.index, step.samples, self._available_rows(step, answers), answers, self.n_seen)
         self.n_seen += len(step.samples)
-        if len(rows):
-            split = None if step.samples.split is None else step.samples.split[rows]
-            known = None if step.samples.known is None else _clock(step.samples.known[rows])
-            x, y = take_rows(step.samples.x, rows), np.array(step.samples.y[rows])
-            self.waiting.append((step.index, x, y, split, known))
         self._advance(step.samples)
         due = self._due(step.index)
         if not due:
             return None
-        splits = [entry[3] for entry in due if entry[3] is not None]
+        splits = [entry.split for entry in due if entry.split is not None]
         divided = np.concatenate(splits) if len(splits) == len(due) else None
         return RevealedLabels(
-            concat_rows([entry[1] for entry in due]), np.concatenate([entry[2] for entry in due]), split=divided
+            concat_rows([entry.x for entry in due]), np.concatenate([entry.y for entry in due]), split=divided
         )
 
     def feed(self, step: Step) -> LabelFeed:
@@ -104,8 +110,8 @@ class RevealPolicy:
         x, y, first = step.samples.x, step.samples.y, self.n_seen
         predictions, answer_rows = self._predictions, self._answer_rows = [], []
         arrives, always = self._arrival_mask(step).tolist(), self.level is Reveal.LABELS
-        known = step.samples.known
-        immediate = always and self.delay == 0 and not self.waiting and known is None
+        known, self.tally = step.samples.known, Tally()
+        immediate = always and self.delay == 0 and not self.waiting and known is None and not self.chain
 
         def reveal_next(answer: object) -> RevealedLabels | None:
             row = answer.copy() if isinstance(answer, Answers) else None
@@ -122,15 +128,40 @@ class RevealPolicy:
                 )
             truth = y[k : k + 1].copy()
             if arrives[k] and (always or self._is_revealed(prediction, truth)):
-                at = None if known is None else _clock(known[k : k + 1])
-                self.waiting.append((turn, take_rows(x, np.array([k])), truth, None, at))
+                given = Answers(np.array([prediction])) if row is None else row
+                self._collect(turn, step.samples[k : k + 1], np.array([0]), given, turn)
             self._advance(step.samples, slice(k, k + 1))
             if not self.waiting or not (due := self._due(turn)):
                 return None
-            turns, inputs, labels, *_ = zip(*due, strict=True)
-            return RevealedLabels(concat_rows(inputs), concat_rows(labels), list(turns))
+            turns = np.concatenate([entry.positions for entry in due]).tolist()
+            return RevealedLabels(
+                concat_rows([entry.x for entry in due]), np.concatenate([entry.y for entry in due]), turns
+            )
 
-        return LabelFeed(x, first, reveal_next)
+        return LabelFeed(x, first, reveal_next, self.chain.needs_scores)
+
+    def _collect(self, index: int, samples: Samples, rows: np.ndarray, answers: Answers, first: int) -> None:
+        """Let the rules choose among rows of a step, and put what they choose on its way."""
+        propensity = correct = delays = None
+        if self.chain:
+            rows, propensity = self.chain.select(answers, rows, first)
+        if self.budget is not None and len(rows) > self.budget:
+            chosen = self.seed.child("budget", index).numpy().choice(len(rows), self.budget, replace=False)
+            kept = np.sort(chosen)
+            rows, propensity = rows[kept], None if propensity is None else propensity[kept]
+        if not len(rows):
+            return
+        x, y, positions = take_rows(samples.x, rows), np.array(samples.y[rows]), first + rows
+        if self.chain:
+            truth, y, delays = y, self.chain.shown(y.copy(), positions), self.chain.delay(positions)
+            correct = self.task.correct(np.asarray(answers.prediction)[rows], y)
+            self.tally.add(correct, int((y != truth).sum()), propensity)
+        split = None if samples.split is None else samples.split[rows]
+        known = None if samples.known is None else _clock(samples.known[rows])
+        entry = Waiting(index, x, y, split, known, positions, correct)
+        for late in (0,) if delays is None else np.unique(delays).tolist():
+            part = entry if delays is None else entry.take(np.flatnonzero(delays == late))
+            insort(self.waiting, part._replace(due=index + late), key=lambda one: one.due)
 
     def verified_answers(self, answers: Answers, *, trusted: bool) -> Answers:
         """Return the answers made before each label of a one-by-one step; refuse answers with other predictions.
@@ -172,25 +203,15 @@ class RevealPolicy:
 
     def _due(self, index: int) -> list[Waiting]:
         """Remove and return the labels whose delay is over at this step and which are known by now."""
-        due, waiting = [], []
-        for entry in self.waiting:
-            arrived, others = self._split(entry) if entry[0] <= index - self.delay else (None, entry)
-            due += [arrived] if arrived else []
-            waiting += [others] if others else []
-        self.waiting = waiting
+        end = bisect_right(self.waiting, index - self.delay, key=lambda entry: entry.due)
+        parts = [entry.split_at(self.now) for entry in self.waiting[:end]]
+        due, later = [part for part, _ in parts if part], [part for _, part in parts if part]
+        self.waiting[:end] = later
+        for entry in due:
+            if entry.correct is not None:
+                self.tally.arrived += len(entry.correct)
+                self.chain.observe(entry.correct)
         return due
-
-    def _split(self, entry: Waiting) -> tuple[Waiting | None, Waiting | None]:
-        """Return the labels that are known by now, and the others."""
-        step, x, y, split, known = entry
-        if known is None or (known <= self.now).all():
-            return entry, None
-        by_now = known <= self.now
-        parts = [
-            (step, take_rows(x, rows), y[rows], None if split is None else split[rows], known[rows])
-            for rows in (np.flatnonzero(by_now), np.flatnonzero(~by_now))
-        ]
-        return (parts[0] if by_now.any() else None), parts[1]
 
     def _arrival_mask(self, step: Step) -> np.ndarray:
         """Return for each sample whether its label is ever revealed; it depends only on the position in the stream."""
@@ -202,24 +223,29 @@ class RevealPolicy:
         drawn: np.ndarray = random.random(n) >= self.missing
         return drawn
 
-    def _revealed_rows(self, step: Step, answers: Answers) -> np.ndarray:
+    def _available_rows(self, step: Step, answers: Answers) -> np.ndarray:
+        """Return the rows of a step whose labels the level reveals and which are not missing."""
         if self.level is Reveal.INPUTS:
             return np.empty(0, int)
         rows = np.flatnonzero(self._arrival_mask(step))
         if self.level is Reveal.ERRORS:
             rows = rows[self.task.correct(answers.prediction, step.samples.y)[rows] < 1]
-        if self.budget is not None and len(rows) > self.budget:
-            chosen = self.seed.child("budget", step.index).numpy().choice(len(rows), self.budget, replace=False)
-            rows = rows[np.sort(chosen)]
         return rows
+
+    def diagnostics(self) -> dict[str, float]:
+        """Return what the rules did in the latest step; nothing without rules."""
+        return self.tally.diagnostics() if self.chain else {}
 
     def state(self) -> State:
         """Return the delayed labels and the position in the stream."""
         clock = {} if self.now == -np.inf else {"now": self.now}
-        return {"waiting": self.waiting, "taken": self.n_seen, **clock}
+        rules = {"rules": self.chain.state()} if self.chain else {}
+        return {"waiting": [tuple(entry) for entry in self.waiting], "taken": self.n_seen, **clock, **rules}
 
     def restore(self, state: State) -> None:
-        self.waiting, self.n_seen, self.now = list(state["waiting"]), int(state["taken"]), state.get("now", -np.inf)
+        self.waiting, self.n_seen = [Waiting(*entry) for entry in state["waiting"]], int(state["taken"])
+        self.now = state.get("now", -np.inf)
+        self.chain.restore(state.get("rules", {}))
 
 
 def known_by(samples: Samples, time: object) -> np.ndarray:
@@ -230,9 +256,9 @@ def known_by(samples: Samples, time: object) -> np.ndarray:
     return by_then
 
 
-def delivery_steps(stream: Stream) -> list[int]:
-    """Return the steps of a stream at whose end labels are revealed, if all labels are."""
-    policy = RevealPolicy(Regression(), Reveal.LABELS, Seed(0))
+def delivery_steps(stream: Stream, policy: RevealPolicy | None = None) -> list[int]:
+    """Return the steps of a stream at whose end labels are revealed; without a policy, if all labels are."""
+    policy = policy or RevealPolicy(Regression(), Reveal.LABELS, Seed(0))
     revealed = []
     for step in (stream[k] for k in range(len(stream))):
         light = replace(step.samples, x=step.samples.id)
