@@ -23,6 +23,7 @@ import numpy as np
 
 from driftline.data import Dataset, file_errors, locate
 from driftline.data.formats import json_lines, wild_time
+from driftline.data.source import published
 from driftline.errors import UserError, unknown_name
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -38,6 +39,12 @@ ADVICE = (
 
 
 @register("dataset", "arxiv")
+@published(
+    size="2 million titles and more, 172 classes",
+    license="CC0 (metadata)",
+    where=ADVICE,
+    files=[*wild_time.file_names("arxiv"), SNAPSHOT, f"{SNAPSHOT}.gz"],
+)
 def arxiv(
     folders: Sequence[Path],
     *,

@@ -15,6 +15,7 @@ import numpy as np
 
 from driftline.data import Dataset, file_errors, locate
 from driftline.data.formats import safe_pickle
+from driftline.data.source import NOT_STATED, published
 from driftline.errors import UserError, unknown_name
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -50,6 +51,12 @@ ADVICE = "Get {} from https://www.cs.toronto.edu/~kriz/cifar.html, unpack it, an
 
 
 @register("dataset", "cifar10")
+@published(
+    size="60,000 images of 32 x 32 pixels, 10 classes",
+    license=NOT_STATED,
+    where=ADVICE.format("cifar-10-python.tar.gz"),
+    files=("cifar-10-batches-py",),
+)
 def cifar10(folders: Sequence[Path]) -> Dataset:
     """CIFAR-10 with its official test set."""
     folder = locate(folders, ["cifar-10-batches-py"], "cifar10", ADVICE.format("cifar-10-python.tar.gz"))
@@ -61,6 +68,12 @@ def cifar10(folders: Sequence[Path]) -> Dataset:
 
 
 @register("dataset", "cifar100")
+@published(
+    size="60,000 images of 32 x 32 pixels, 100 classes",
+    license=NOT_STATED,
+    where=ADVICE.format("cifar-100-python.tar.gz"),
+    files=("cifar-100-python", "cifar-100-python-subset"),
+)
 def cifar100(
     folders: Sequence[Path],
     *,

@@ -15,6 +15,7 @@ import numpy as np
 
 from driftline.data import Dataset, file_errors, locate
 from driftline.data.formats import json_lines
+from driftline.data.source import published
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -40,6 +41,7 @@ class Query(NamedTuple):
 
 
 @register("dataset", "clinc150")
+@published(size="22,500 queries of 150 intents", license="CC BY 3.0", where=ADVICE, files=FILES)
 def clinc150(folders: Sequence[Path]) -> Dataset:
     """Queries and their intents, which are the classes."""
     path = locate(folders, FILES, "clinc150", ADVICE)

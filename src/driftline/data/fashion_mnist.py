@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from driftline.data import Dataset, file_errors, locate
+from driftline.data.source import published
 from driftline.io import bounded_files
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -24,6 +25,12 @@ UNSIGNED_BYTE = 8  # the idx code of unsigned bytes
 
 
 @register("dataset", "fashion-mnist")
+@published(
+    size="70,000 gray images of 28 x 28 pixels, 10 classes",
+    license="MIT",
+    where=ADVICE,
+    files=("fashion-mnist", "FashionMNIST/raw"),
+)
 def fashion_mnist(folders: Sequence[Path]) -> Dataset:
     """Fashion-MNIST with its official test set."""
     folder = locate(folders, ["fashion-mnist", "FashionMNIST/raw"], "fashion-mnist", ADVICE)

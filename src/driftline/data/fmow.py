@@ -23,6 +23,7 @@ import pandas as pd
 from driftline.data import Dataset, file_errors, locate
 from driftline.data.formats import images, wild_time
 from driftline.data.formats.decoded_images import image_files
+from driftline.data.source import published
 from driftline.errors import UserError
 from driftline.io import bounded_files
 from driftline.lazy_rows import LazyRows
@@ -54,6 +55,12 @@ ADVICE = (
 
 
 @register("dataset", "fmow")
+@published(
+    size="118,886 satellite images of 62 classes, 2002 to 2017, 55 GB",
+    license="FMoW Challenge Public License",
+    where=ADVICE,
+    files=list(FORMS),
+)
 def fmow(
     folders: Sequence[Path],
     *,

@@ -16,6 +16,7 @@ import numpy as np
 
 from driftline.data import Dataset, file_errors, locate
 from driftline.data.formats import json_lines, wild_time
+from driftline.data.source import published
 from driftline.errors import UserError, unknown_name
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -35,6 +36,12 @@ ADVICE = (
 
 
 @register("dataset", "huffpost")
+@published(
+    size="209,527 headlines, 2012 to 2022",
+    license="CC BY 4.0",
+    where=ADVICE,
+    files=[*wild_time.file_names("huffpost"), *FILES, *(f"text/{name}" for name in FILES)],
+)
 def huffpost(
     folders: Sequence[Path],
     *,

@@ -5,6 +5,7 @@ outputs by the place of a class among the 1,000 sorted WordNet ids. Three layout
 
     a folder per class  A class is the place of its folder among those of `imagenet_classes.txt` (a WordNet id per line,
                         in the folder or beside it) or, without that file, among the folders that are there.
+                        Folders with numbers, as ImageNet-V2 has them, are the places themselves.
     labels.csv          A row per image with the columns file and class_index and, if known, wnid or name.
     as published        ILSVRC2012_val_*.JPEG, with ILSVRC2012_validation_ground_truth.txt and meta.mat of the
                         development kit (`ILSVRC2012_devkit_t12/data`) in the folder or beside it.
@@ -26,6 +27,7 @@ import pandas as pd
 from driftline.data import Dataset, file_errors, locate, locate_user_path, numbered_names
 from driftline.data.formats import images as pictures
 from driftline.data.formats.decoded_images import image_files
+from driftline.data.source import published
 from driftline.errors import UserError
 from driftline.io import bounded_files
 from driftline.registry import register
@@ -47,6 +49,12 @@ Listed = tuple[list[str], list[int], tuple[str, ...]]  # the images, their class
 
 
 @register("dataset", "imagenet-val")
+@published(
+    size="50,000 images of 1,000 classes",
+    license="ImageNet terms: non-commercial research",
+    where=ADVICE,
+    files=FOLDERS,
+)
 def imagenet_val(
     folders: Sequence[Path],
     *,
@@ -96,20 +104,26 @@ def _images(folder: Path) -> list[str]:
 
 
 def _from_folders(folder: Path) -> Listed:
-    inside = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    found = [path.name for path in folder.iterdir() if path.is_dir()]
+    by_number = all(name.isdecimal() for name in found)  # ImageNet-V2's, which sorted as texts would be mixed up
+    inside = sorted(found, key=int) if by_number else sorted(found)
     if len(inside) < 2:
         raise UserError(f"{folder}: expected a folder per class or a {LABELS}, but found {len(inside)} folder(s)")
     classes, class_list = inside, _beside(folder, CLASS_LIST)
     if class_list is not None:
         with file_errors(class_list, "a WordNet id per line"), bounded_files.open_file(class_list) as content:
             classes = sorted(content.read().decode().split())
-            if others := set(inside) - set(classes):
+            if by_number and len(classes) <= int(inside[-1]):
+                raise ValueError(f"{len(classes)} lines, but a folder {inside[-1]}")
+            if not by_number and (others := set(inside) - set(classes)):
                 raise ValueError(f"no line for the folder {min(others)}")
+    elif by_number:
+        classes = list(numbered_names([int(name) for name in inside]))
     files, labels = [], []
     for name in inside:
         images = _images(folder / name)
         files += [f"{name}/{image}" for image in images]
-        labels += [classes.index(name)] * len(images)
+        labels += [int(name) if by_number else classes.index(name)] * len(images)
     return files, labels, tuple(classes)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from driftline.data import Dataset
 from driftline.data.formats import json_lines
+from driftline.data.source import published
 from driftline.data.text_to_text import (
     SEPARATOR,
     STREAM_FORMAT,
@@ -50,6 +51,12 @@ ADVICE = (
 
 
 @register("dataset", "nli")
+@published(
+    size="by file",
+    license="SNLI CC BY-SA 4.0, MultiNLI by genre",
+    where=ADVICE,
+    files=("nli/cmr_*.gz", "snli_1.0_*.jsonl", "multinli_1.0_*.jsonl"),
+)
 def nli(
     folders: Sequence[Path],
     *,

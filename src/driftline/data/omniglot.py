@@ -17,6 +17,7 @@ import numpy as np
 
 from driftline.data import Dataset, file_errors, locate
 from driftline.data.formats import images
+from driftline.data.source import published
 from driftline.errors import UserError
 from driftline.io import bounded_files
 from driftline.registry import register
@@ -32,6 +33,7 @@ DEPTH = 3  # alphabet, character, drawing
 
 
 @register("dataset", "omniglot")
+@published(size="32,460 drawings of 1,623 characters", license="MIT", where=ADVICE, files=("omniglot",))
 def omniglot(
     folders: Sequence[Path],
     *,

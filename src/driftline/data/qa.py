@@ -19,6 +19,7 @@ from pathlib import Path
 
 from driftline.data import Dataset
 from driftline.data.formats import json_lines
+from driftline.data.source import published
 from driftline.data.text_to_text import (
     SEPARATOR,
     STREAM_FORMAT,
@@ -47,6 +48,7 @@ ADVICE = (
 
 
 @register("dataset", "qa")
+@published(size="by file", license="by set (CC BY-SA 4.0 and others)", where=ADVICE, files=SUBSET_FILES)
 def qa(
     folders: Sequence[Path],
     *,

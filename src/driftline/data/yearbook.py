@@ -20,6 +20,7 @@ import numpy as np
 from driftline.data import Dataset, file_errors, locate
 from driftline.data.formats import images as pictures
 from driftline.data.formats import wild_time
+from driftline.data.source import NOT_STATED, published
 from driftline.errors import UserError
 from driftline.io import bounded_files
 from driftline.registry import register
@@ -37,6 +38,12 @@ Part = tuple[int, object, object, int | None]
 
 
 @register("dataset", "yearbook")
+@published(
+    size="37,921 gray portraits, 1905 to 2013, 2 classes",
+    license=NOT_STATED,
+    where=ADVICE,
+    files=("yearbook.*", PORTRAITS, "yearbook_32x32.npz"),
+)
 def yearbook(
     folders: Sequence[Path],
     *,
