@@ -15,7 +15,7 @@ from driftline.learners.base import Learner
 from driftline.learners.collapse_reset import CollapseReset
 from driftline.learners.test_time.tent import Tent
 from driftline.spec.methods import required_reveal
-from driftline.tasks import Regression
+from driftline.tasks import Classification, Regression
 from driftline.testing import check_learner
 from driftline.training.mac_counter import MacCounter
 from driftline.types import Answers, Reveal
@@ -70,6 +70,28 @@ def test_a_collapse_is_followed_by_a_reset_and_a_fresh_start(monkeypatch: pytest
     for _ in range(5):
         assert learner.answer(EVEN).prediction.tolist() == [0, 1, 2, 3, 4]
     assert learner.n_resets == 1
+
+
+def test_after_a_reset_the_methods_shares_are_the_frozen_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = watched(monkeypatch, window=20)
+    learner.answer(inputs(0, 0, 0, 1, 2))
+    learner.wrapped.collapsed = True
+    learner.answer(inputs(3, 3, 4, 4, 4))
+    assert learner.n_resets == 1
+    np.testing.assert_allclose(learner.shares, [[0.3, 0.1, 0.1, 0.2, 0.3]] * 2)
+
+
+def test_a_gap_as_large_as_the_largest_is_none_and_the_window_has_20_inputs_per_class(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learner = watched(monkeypatch, max_gap=0.0)
+    learner.answer(EVEN)
+    assert (learner.gap, learner.n_resets) == (0, 0)
+    for classes, window in ((5, 200), (30, 600)):
+        learner.prepare(nn.Linear(1, 1), Classification(tuple(map(str, range(classes)))))
+        learner.n_inputs = 10_000
+        learner.answer(inputs(0))
+        assert learner.shares[0, 0] == pytest.approx(1 / window)
 
 
 def test_labels_that_are_all_alike_are_no_collapse(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,3 +48,23 @@ def test_the_first_of_equal_epochs_is_kept() -> None:
     assert found.epoch == 1
     assert found.weights["weight"].item() == 1
     assert found.curve[:4] == [0.1, 0.6, 0.2, 0.6]
+
+
+def test_a_perfect_epoch_is_the_last_because_no_later_one_could_be_kept() -> None:
+    """The weights, score and epoch are those of the fit that goes on, which any rule allows to be equal at most."""
+    for later in ([1.0, 0.9] * 50, [0.2, 0.99] * 50):
+        found, epochs = follow([0.1, 0.7, 0.6, 1.0, *later], epochs=90)
+        assert (found.score, found.epoch, epochs) == (1.0, 3, 3)
+        assert found.weights["weight"].item() == 3
+        assert found.curve == [0.1, 0.7, 0.6, 1.0]
+    assert follow([0.1, 0.7, 0.6, 0.999, *([0.9, 0.8] * 50)], epochs=90)[1] == 90
+    found, epochs = follow([1.0] * 101)
+    assert (found.epoch, epochs) == (0, 0)
+
+
+def test_both_rules_keep_the_same_epoch_if_the_best_comes_before_patience_ends() -> None:
+    curve = [0.1, 0.5, 0.4, 0.6, 0.55, 0.7, *([0.69, 0.68] * 48)]
+    paper, epochs = follow(curve, epochs=90)
+    short, fewer = follow(curve, epochs=90, stopping="best")
+    assert (paper.score, paper.epoch, paper.weights) == (short.score, short.epoch, short.weights)
+    assert (epochs, fewer) == (90, 11)

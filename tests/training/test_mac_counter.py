@@ -102,6 +102,42 @@ def test_it_agrees_with_torchs_counter_around_the_same_training() -> None:
     assert digest(dict(model.state_dict())) == digest(dict(twin.state_dict()))  # and counting moved nothing
 
 
+class Attention(nn.Module):
+    """Attention of the rows of each sample to each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.func.vmap(torch.linalg.vector_norm)(torch.einsum("nij,kj->nik", self.layer(x), x[0]))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Attention(),
+        nn.Sequential(nn.Conv1d(5, 10, 3, groups=5, padding=1), nn.ConvTranspose1d(10, 5, 2)),
+        nn.Sequential(nn.Flatten(), nn.Linear(40, 3, bias=False)),
+    ],
+)
+def test_operations_count_as_in_torchs_counter(model: nn.Module) -> None:
+    counted = count_macs(model, (torch.rand(3, 5, 8),), {}, backward=True)
+    with FlopCounterMode(display=False) as forward:
+        outputs = model(torch.rand(3, 5, 8))
+    with FlopCounterMode(display=False) as backward:
+        outputs.sum().backward()
+    assert counted == (forward.get_total_flops() // 2, backward.get_total_flops() // 2)
+    assert min(counted) > 0
+
+
+def test_gradients_that_are_returned_count_as_a_backward_pass() -> None:
+    model = nn.Linear(5, 3)
+    meter = metered(model)
+    torch.autograd.grad(model(torch.ones(2, 5)).sum(), list(model.parameters()))
+    assert counts(meter) == (30, 30)
+
+
 class Pairs(nn.Module):
     """The products of all pairs of rows: its work grows with their square."""
 

@@ -63,6 +63,10 @@ class Learner:
     is_oracle: ClassVar[bool] = False
     """True for an upper bound that is shown more samples than other methods, where the benchmark has them."""
 
+    trains_network: ClassVar[bool] = False
+    """Whether it trains all weights of its network that require gradients, so that these may be adapters
+    (`training.lora`)."""
+
     role: ClassVar[Role] = "method"
     """Its part in a comparison: gains are measured over a baseline, and an upper bound does not compete."""
     quick: ClassVar[Mapping[str, str]] = {}

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from driftline.errors import RequirementError
-from driftline.learners.periodic_reset import ResettingLearner
+from driftline.learners.periodic_reset import Snapshot, WrappingLearner
 from driftline.learners.settings import Count, NonNegative
 from driftline.registry import register
 from driftline.tasks import Classification, Task
@@ -37,19 +37,20 @@ from driftline.types import Answers, Inputs, Network, Samples
 
 @register("method", "collapse-reset")
 @dataclass
-class CollapseReset(ResettingLearner):
+class CollapseReset(WrappingLearner):
     """Another method, reset when it predicts fewer classes than the frozen model does on the same inputs."""
 
     max_gap: NonNegative = 0.3  # entropy of predicted classes below the frozen model's, in nats, that causes a reset
     window: Count | None = None  # inputs in the running shares; None: 20 per class and at least 200
 
-    transient = frozenset({"_frozen"})
+    transient = frozenset({"_frozen", "_snapshot"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         if not isinstance(task, Classification):
             raise RequirementError("a classification task", "collapse-reset needs a classification task")
         self._frozen = self.new_method(copy.deepcopy(model), task, upstream)
         super().prepare(model, task, upstream)
+        self._snapshot = Snapshot(self.wrapped)
         self.shares = np.zeros((2, task.width))  # of predicted classes: the method's, the frozen model's
         self.n_inputs = 0
         self.n_resets = 0
@@ -64,7 +65,7 @@ class CollapseReset(ResettingLearner):
         frozen, answers = self._frozen.predict(x), super().answer(x)
         self._follow(answers.prediction, frozen.prediction)
         if self.gap > self.max_gap:
-            self.reset()
+            self._snapshot.restore_into(self.wrapped)
             self.shares[0] = self.shares[1]
             self.n_resets += 1
         return answers

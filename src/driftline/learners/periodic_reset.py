@@ -37,17 +37,17 @@ class Snapshot:
 
 
 @dataclass
-class ResettingLearner(Learner):
-    """Another method, returned to its state before the first step when a subclass says so."""
+class WrappingLearner(Learner):
+    """Another method, which a subclass shows other inputs or changes between steps."""
 
-    method: str = "tent"  # name of the method to reset
+    method: str = "tent"  # name of the method to wrap
     options: JsonObject | None = None  # settings of the method; None: its defaults
 
     min_reveal: ClassVar[Reveal] = Reveal.INPUTS
     wraps: ClassVar[str] = "method"
     min_batch: ClassVar[int] = 2  # what the most demanding method needs
 
-    transient = frozenset({"_snapshot", "_selection"})
+    transient = frozenset({"_selection"})
 
     def __post_init__(self) -> None:
         self._selection: SearchSpace | None = None
@@ -58,7 +58,6 @@ class ResettingLearner(Learner):
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         check_settings(self)
         self.wrapped = self.new_method(model, task, upstream)
-        self._snapshot = Snapshot(self.wrapped)
 
     def new_method(self, model: Network, task: Task, upstream: Samples | None) -> Learner:
         """Return the method before its first step."""
@@ -72,10 +71,6 @@ class ResettingLearner(Learner):
         learner.seed, learner.evaluated_at_end = self.seed, self.evaluated_at_end
         learner.prepare(model, task, upstream)
         return learner
-
-    def reset(self) -> None:
-        """Return the method to its state before the first step."""
-        self._snapshot.restore_into(self.wrapped)
 
     @property
     def model(self) -> Network:
@@ -111,19 +106,21 @@ class ResettingLearner(Learner):
 
 @registry.register("method", "periodic-reset")
 @dataclass
-class PeriodicReset(ResettingLearner):
+class PeriodicReset(WrappingLearner):
     """Another method, reset every `reset_every` steps."""
 
     reset_every: Count = 1000  # steps between resets
 
     quick: ClassVar[Mapping[str, str]] = {"reset_every": "reset_every"}
+    transient = frozenset({"_snapshot"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
+        self._snapshot = Snapshot(self.wrapped)
         self.steps = 0
 
     def answer(self, x: Inputs) -> Answers:
         if self.steps % self.reset_every == 0:
-            self.reset()
+            self._snapshot.restore_into(self.wrapped)
         self.steps += 1
         return super().answer(x)

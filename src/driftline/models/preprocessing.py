@@ -73,6 +73,8 @@ def to_float_batch(batch: Tensor | np.ndarray) -> Tensor:
     """Copy a batch to the device: byte images (n, height, width, channels) as floats in [0, 1] with channels first,
     other numbers as float32.
     """
+    if isinstance(batch, Tensor) and batch.dtype == torch.float32:
+        return to_device(batch)
     batch = batch if isinstance(batch, Tensor) else torch.from_numpy(np.ascontiguousarray(batch))
     batch = to_device(batch.float() if batch.dtype == torch.float64 else batch)
     if batch.dtype == torch.uint8 and batch.ndim == 4:

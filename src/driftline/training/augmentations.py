@@ -59,9 +59,8 @@ def flip_rotate_translate(x: Tensor, flip: Tensor, rotation: Tensor, right: Tens
 def crop_flip(image: np.ndarray, height: int, width: int, rng: np.random.Generator) -> np.ndarray:
     """Return a random part of an image of bytes, resized, and flipped at random."""
     top, left, h, w = cropping.random_box(image.shape[0], image.shape[1], rng)
-    part = image[top : top + h, left : left + w]
-    part = cropping.resize(part[..., 0] if part.shape[2] == 1 else part, height, width)
-    return _flip_by_chance(part.reshape(height, width, -1), rng)
+    part = cropping.resize(image[top : top + h, left : left + w], height, width)
+    return _flip_by_chance(part, rng)
 
 
 def pad_crop_flip(image: np.ndarray, height: int, width: int, rng: np.random.Generator) -> np.ndarray:

@@ -13,6 +13,9 @@ from driftline.training.batches import iterations
 from driftline.training.mac_counter import is_spent
 from driftline.types import State
 
+PERFECT = 1.0
+"""The highest accuracy: no later epoch can exceed it, so none could be kept."""
+
 
 @dataclass
 class FitCurve:
@@ -40,12 +43,14 @@ def fit_with_early_stopping(
 
     Only a strictly higher score replaces the best. The fit ends after `epochs`, or when more than `patience` epochs in
     a row did not rise above the epoch before (or above the best so far: `stopping="best"`), or when the compute of the
-    run is spent.
+    run is spent. It also ends at a score of 1, an accuracy that no later epoch exceeds: the weights kept are the same.
     """
     first = score()
     found = FitCurve(first, _weights(network), 0, [first])
     idle = 0
     for epoch in (number + 1 for number in iterations(epochs)):
+        if found.score >= PERFECT:
+            break
         to_beat = found.curve[-1] if stopping == "previous" else found.score
         train(epoch)
         reached = score()

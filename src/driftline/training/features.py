@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from torch import Tensor, nn
 
 from driftline.errors import UserError
@@ -71,3 +72,14 @@ def linear_layers(model: nn.Module) -> list[nn.Linear]:
             "features(x) and an attribute n_features, their number"
         )
     return layers
+
+
+def unit_length(rows: np.ndarray) -> np.ndarray:
+    """Return rows normalized to length one; a row of zeros stays.
+
+    >>> unit_length(np.float32([[0, 3], [0, 0]])).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    """
+    length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    found: np.ndarray = rows / np.where(length > 0, length, 1)
+    return found

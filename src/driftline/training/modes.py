@@ -31,3 +31,16 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+@contextmanager
+def only_training(model: nn.Module, kind: type[nn.Module]) -> Iterator[None]:
+    """Use training mode for the layers of one kind alone; everything else stays in its mode."""
+    layers = [layer for layer in model.modules() if isinstance(layer, kind)]
+    for layer in layers:
+        layer.training = True
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.training = False

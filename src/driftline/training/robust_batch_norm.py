@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import batch_norm
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -41,24 +38,3 @@ class RobustBatchNorm(_BatchNorm):
 
     def _check_input_dim(self, x: Tensor) -> None:
         """Accept inputs of any number of dimensions."""
-
-
-def make_batch_norm_robust(model: nn.Module, rate: float) -> None:
-    """Replace each batch norm that has running statistics by a robust one with its weights and statistics."""
-    for parent in list(model.modules()):
-        for name, layer in list(parent.named_children()):
-            if isinstance(layer, _BatchNorm) and layer.running_mean is not None:
-                setattr(parent, name, RobustBatchNorm(layer, rate))
-
-
-@contextmanager
-def moving_statistics(model: nn.Module) -> Iterator[None]:
-    """Let robust batch norm move its statistics; everything else stays in its mode."""
-    layers = [layer for layer in model.modules() if isinstance(layer, RobustBatchNorm)]
-    for layer in layers:
-        layer.training = True
-    try:
-        yield
-    finally:
-        for layer in layers:
-            layer.training = False

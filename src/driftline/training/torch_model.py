@@ -51,7 +51,7 @@ class TorchModel:
     @property
     def micro_batch(self) -> int | None:
         """The number of samples of a mini-batch that pass at a time; None for all."""
-        return getattr(self.module, "micro_batch", None) or micro_batch()
+        return vars(self.module).get("micro_batch") or micro_batch()
 
     @property
     def reads_text(self) -> bool:
@@ -135,4 +135,4 @@ class TextGenerator(TorchModel):
 
 def torch_model(module: nn.Module) -> TorchModel:
     """Return the adapter of a network."""
-    return TextGenerator(module) if hasattr(module, "generate") else TorchModel(module)
+    return TextGenerator(module) if hasattr(type(module), "generate") else TorchModel(module)

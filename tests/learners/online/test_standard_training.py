@@ -16,6 +16,7 @@ from driftline import registry
 from driftline.errors import UserError
 from driftline.io import serialization
 from driftline.learners.base import Learner
+from driftline.learners.online.base import known_class_loss
 from driftline.learners.online.fine_tune import FineTuneLastLayers
 from driftline.learners.online.standard_training import StandardTraining
 from driftline.models import build
@@ -320,3 +321,16 @@ def test_before_it_knows_any_class_a_sample_is_infinitely_far_from_all() -> None
     assert answers.scores.tolist() == [[0.25] * 4] * 3
     known = ready(StandardTraining(train_every=4), upstream=UPSTREAM).predict(some(3, (0, 1)).x)
     assert np.isfinite(known.distance).all()
+
+
+def test_the_loss_over_known_classes_is_the_same_to_the_bit_once_all_are_known() -> None:
+    """Both values and gradients; a class with a vanishing output takes the place of an unknown one."""
+    logits, y = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 1, 2, 0, 1, 2])
+    found = []
+    for given, known in ((logits[:, :3], np.ones(3, bool)), (logits, np.array([True, True, True, False]))):
+        outputs = given.clone().requires_grad_()
+        loss = known_class_loss(outputs, y, known)
+        loss.backward()
+        assert outputs.grad is not None
+        found.append((loss.detach(), outputs.grad[:, :3]))
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))

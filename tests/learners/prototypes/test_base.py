@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from driftline import models, registry
 from driftline.errors import UserError
 from driftline.io import serialization
-from driftline.learners.prototypes.base import unit_length
 from driftline.learners.prototypes.exemplar_tuning import ExemplarTuning
 from driftline.learners.prototypes.ncm import NearestClassMean
 from driftline.learners.prototypes.weight_imprinting import WeightImprinting
@@ -24,6 +23,7 @@ from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.seeds import Seed
 from driftline.tasks import Regression
 from driftline.testing import check_learner, digest
+from driftline.training.features import unit_length
 from driftline.training.mac_counter import MacCounter
 
 from ..one_by_one import WIDTH, labels, must_equal, prepared, stream, walk

@@ -90,6 +90,11 @@ def test_the_order_and_the_division_of_samples_do_not_matter_but_for_the_ridge()
     chosen = prepared(RanPAC(projections=30), 4)
     chosen.learn(x, y)
     assert chosen.present_ridge == best_ridge(chosen.hidden(x), np.eye(4)[y])
+    chosen.learn(x[:1], y[:1])  # too few for a choice
+    assert chosen.present_ridge == best_ridge(chosen.hidden(x), np.eye(4)[y])
+    same = np.repeat(x[:1], 2, axis=0)  # what is fitted fits the other one exactly: the smallest ridge is the best
+    chosen.learn(same, np.repeat(y[:1], 2))
+    assert chosen.present_ridge == 1e-8
 
 
 def test_the_smallest_ridge_works_with_fewer_samples_than_projections() -> None:
@@ -98,6 +103,19 @@ def test_the_smallest_ridge_works_with_fewer_samples_than_projections() -> None:
     learner = prepared(RanPAC(projections=50, ridge=1e-8), 4)
     learner.learn(x, y)
     assert learner.predict(x).prediction.tolist() == y.tolist()
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_new_samples_get_the_scores_of_exact_arithmetic_also_with_the_smallest_ridge(scale: float) -> None:
+    """G has fewer samples than rows, and 1e-8 is less than the rounding of its numbers."""
+    rng = np.random.default_rng(3)
+    x, y = scale * rng.normal(size=(60, 12)).astype(np.float32), rng.integers(0, 4, 60)
+    learner = prepared(RanPAC(projections=80, ridge=1e-8), 4, width=12)
+    learner.learn(x[:40], y[:40])
+    u, s, vt = np.linalg.svd(learner.hidden(x[:40]), full_matrices=False)
+    expected = learner.hidden(x[40:]) @ vt.T @ ((s / (s**2 + 1e-8))[:, None] * (u.T @ np.eye(4)[y[:40]]))
+    scores = learner._class_vectors.outputs(learner.query_features(x[40:]))
+    np.testing.assert_allclose(scores, expected, atol=2e-3)
 
 
 def test_one_by_one_in_blocks_is_one_after_another() -> None:
@@ -117,3 +135,8 @@ def test_the_work_besides_the_network_is_counted() -> None:
     assert counter.forward == 5 * (12 + 16) + 64 // 3 + 2 * 16
     learner.query_features(np.zeros((2, 3), np.float32))
     assert counter.forward == 5 * (12 + 16) + 64 // 3 + 2 * 16 + 2 * 12
+    before, x = counter.forward, np.arange(30, dtype=np.float32).reshape(10, 3)
+    learner.learn(x, np.arange(10) % 2)
+    ridge = 3 * 8 * 4**2 + 10 * 4**3 + 4 * 8 * 2 + 2 * 4 * (4 + 17 * 2)  # eight samples are fitted, two are predicted
+    network = 10 * 3 * 2
+    assert counter.forward - before == 10 * (12 + 16) + 64 // 3 + 2 * 16 + ridge + network

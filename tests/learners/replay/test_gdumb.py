@@ -42,6 +42,15 @@ def test_the_worked_example(seed: int) -> None:
     assert after[6:] == [[1, 2, 1], [1, 1, 2], [1, 1, 2], [2, 1, 1]]
 
 
+def test_the_sample_that_leaves_is_random() -> None:
+    left = set()
+    for seed in range(30):
+        buffer = BalancedBuffer(3, Seed(seed))
+        walk(buffer, "AAAB")
+        left |= {0, 1, 2} - set(buffer.x[:, 0].tolist())
+    assert left == {0, 1, 2}
+
+
 class RefusesNewClasses(BalancedBuffer):
     def add(self, x: Any, y: Any) -> None:
         if len(self) < 4 or y[0] in self.classes:

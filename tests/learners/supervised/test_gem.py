@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from driftline.learners.supervised.a_gem import project_gradient
+from driftline.learners.supervised.a_gem import AGEM, project_gradient
 from driftline.learners.supervised.ft import FineTune
 from driftline.learners.supervised.gem import GEM, dual_weights, project_onto_cone
 
@@ -35,10 +35,12 @@ def test_without_a_conflict_the_gradient_stays_whatever_the_margin() -> None:
 @pytest.mark.parametrize("margin", [0.0, 0.5])
 @pytest.mark.parametrize("rows", [1, 5, 20])
 def test_the_solution_meets_the_conditions_of_a_minimum(rows: int, margin: float) -> None:
-    """With u = v - margin: u >= 0, the slope Gv + p >= 0, and one of the two is 0; also with two equal rows."""
+    """With u = v - margin: u >= 0, the slope Gv + p >= 0, and one of the two is 0; also with equal and close rows."""
     rng = np.random.default_rng(rows)
     g = rng.normal(size=(rows, 12))
     g[-1] = g[0]
+    if rows > 2:
+        g[1] = g[0] + 1e-3 * rng.normal(size=12)
     products = g @ rng.normal(size=12)
     gram = g @ g.T
     u = dual_weights(gram, products, margin)
@@ -146,6 +148,27 @@ def test_the_margin_by_hand() -> None:
     check_margin(GEM)
     with pytest.raises(AssertionError):
         check_margin(ConstrainedByThePresent)
+
+
+@pytest.mark.parametrize("kind", [GEM, AGEM])
+def test_a_memory_of_one_sample_passes_through_batch_norm(kind: type[GEM | AGEM]) -> None:
+    torch.manual_seed(0)
+    learner = kind(updates=2, batch=2)
+    network = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    learner.prepare(network, Squares())  # type: ignore[arg-type]
+    for k in range(3):
+        learner.learn(np.ones((1, 2), np.float32), np.array([k], np.float32))
+    norm, (x, y) = network.train()[1], (np.ones((1, 2), np.float32), np.array([2.0], np.float32))
+    error = network[2](norm.bias).item() - y[0]  # of two equal rows, batch norm leaves its shift
+    expected = error * network[2].weight.detach()[0]
+    np.testing.assert_allclose(learner.memory_gradient(x, y)[-9:-5], expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_training_that_diverged_goes_on_as_without_a_projection(number: float) -> None:
+    grad = torch.tensor([number, -1.0])
+    assert project_onto_cone(grad, EARLIER, 0.5) is grad
+    assert project_onto_cone(GRAD, torch.tensor([[number, 0.0], [0.6, 0.8]]), 0.5) is GRAD
 
 
 def test_a_memory_has_the_latest_samples_and_the_oldest_memories_are_joined() -> None:

@@ -57,6 +57,19 @@ def test_the_worked_example() -> None:
     assert learner.anchor.tolist() == [1, 1]
 
 
+def test_all_outputs_count_in_the_length() -> None:
+    """h(x) = (t, 2 t) x: the squared length is 5 t^2 x^2."""
+    network = nn.Linear(1, 1, bias=False)
+    network.weight.data.fill_(3.0)
+    model = nn.Sequential(network, nn.Linear(1, 2, bias=False))
+    model[1].weight.data = torch.tensor([[1.0], [2.0]])
+    model[1].requires_grad_(False)
+    learner = MAS(updates=0)
+    learner.prepare(model, Squares())  # type: ignore[arg-type]
+    learner.learn(np.array([[2.0]], np.float32), np.zeros(1, np.float32))
+    assert learner.importance.tolist() == pytest.approx([10 * 3 * 4])
+
+
 def expected() -> list[float]:
     """Weights, importances and anchors after the three trainings, each update on both of its inputs."""
     w, importance, anchor = np.array([0.2, -0.1]), np.zeros(2), np.zeros(2)

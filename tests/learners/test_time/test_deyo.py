@@ -32,6 +32,7 @@ def test_the_worked_example() -> None:
     loss = shape_loss(OUTPUTS[sure], SHUFFLED[sure], 0.2)  # the second image is sure whatever its shape
     assert float(loss) == pytest.approx(0.2348, abs=2e-4)  # 2.9404 x .0799
     assert shape_loss(OUTPUTS[1:2], SHUFFLED[1:2], 0.2) is None
+    assert shape_loss(OUTPUTS, OUTPUTS, 0.0) is None  # answers that do not change at all are never selected
 
 
 def test_the_weights_are_held_fixed_and_the_answer_is_that_of_the_plain_image() -> None:
@@ -101,6 +102,18 @@ def test_an_empty_selection_leaves_weights_and_momentum_alone() -> None:
         setattr(learner, name, value)
         learner.answer(BATCHES[1])
         assert far(before, weights_of(learner.model)) == 0
+
+
+def test_with_batch_norm_a_single_sure_image_is_not_shuffled() -> None:
+    """It would have no batch statistics."""
+    learner = ready(DeYO(lr=LR, min_drop=-1.0))
+    entropies = entropy(forward(weights_of(tiny()), pixels(BATCHES[0]))).sort().values
+    learner.max_entropy = float(entropies[:2].mean())
+    learner.answer(BATCHES[0])
+    assert far(weights_of(learner.model), weights_of(tiny())) == 0
+    learner.max_entropy = float(entropies[1:3].mean())
+    learner.answer(BATCHES[0])
+    assert far(weights_of(learner.model), weights_of(tiny())) > 0
 
 
 def test_only_sure_images_are_shuffled_and_paid_for() -> None:

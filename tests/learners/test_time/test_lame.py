@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -53,6 +55,40 @@ def test_a_neighbor_changes_an_answer_and_a_single_input_keeps_its_own() -> None
     assert learner.predict(x).prediction.tolist() == [0, 0, 0]
     with pytest.raises(UserError, match="lame needs a classification task"):
         LAME().prepare(network, Regression())
+
+
+def test_a_single_input_has_no_neighbors_and_by_rbf_its_own_vote_alone() -> None:
+    network = nn.Linear(2, 2)
+    x, classes = torch.tensor([[0.3, -0.2]]), Classification(("a", "b"))
+    with torch.no_grad():
+        p = network(x).softmax(1)
+    votes = p
+    for _ in range(100):
+        votes = (p.log() + votes).softmax(1)
+    for kind, expected in (("knn", p), ("rbf", votes)):
+        learner = LAME(affinity=kind)
+        learner.prepare(network, classes)
+        answers = learner.predict(x.numpy())
+        torch.testing.assert_close(torch.tensor(answers.scores), expected, atol=1e-6, rtol=1e-5)
+        assert answers.distance[0] == pytest.approx(-math.log(expected.max()), abs=1e-5)  # as in larger batches
+
+
+def test_neighbors_are_those_by_features_in_evaluation_mode() -> None:
+    """By the logits, the second input would be nearest to the first and not to the third."""
+    last = nn.Linear(2, 2)
+    with torch.no_grad():
+        last.weight.copy_(torch.tensor([[2.0, 0.0], [-2.0, 0.1]]))
+        last.bias.zero_()
+    network = nn.Sequential(nn.BatchNorm1d(2, affine=False), nn.Dropout(0.5), last).train()
+    learner = LAME(n_neighbors=1)
+    learner.prepare(network, Classification(("a", "b")))
+    x = torch.tensor([[1.0, 0.0], [0.4, 1.0], [-0.4, 1.0]])
+    with torch.no_grad():
+        logits = last(x / math.sqrt(1 + 1e-5))
+    expected = adjusted(logits.softmax(1), torch.tensor([[0.0, 1, 0], [0, 0, 1], [0, 1, 0]]))
+    torch.testing.assert_close(torch.tensor(learner.predict(x.numpy()).scores), expected, atol=1e-5, rtol=1e-4)
+    assert affinities(logits, "knn", 1)[1].tolist() == [1, 0, 0]
+    assert network[0].num_batches_tracked.item() == 0
 
 
 def test_a_network_without_features_is_refused_before_the_stream() -> None:

@@ -21,21 +21,10 @@ from driftline.training.cotta_augmentations import cotta_augment
 from driftline.training.mac_counter import MacCounter
 from driftline.training.robust_batch_norm import RobustBatchNorm
 
-from ..tiny import BATCHES, NORM, TASK, adam, far, pixels, ready, scores, step, tiny, weights_of
+from ..tiny import BATCHES, NORM, TASK, adam, far, pixels, ready, scores, settled, step, tiny, weights_of
 
 LR, RATE, KEEP, SIZE, EVERY = 0.05, 0.3, 0.8, 7, 6
 Stats = dict[str, Tensor]
-
-
-def network() -> nn.Module:
-    """The tiny network with running statistics that fit its images."""
-    model = tiny()
-    for layer in (model.layer1[1], model.layer2[1]):
-        layer.momentum = 1.0
-        layer.train()
-    with torch.no_grad():
-        model(pixels(np.concatenate(BATCHES)))
-    return model.eval()
 
 
 def test_the_worked_example_of_scores_and_weights() -> None:
@@ -81,6 +70,7 @@ def test_a_class_with_its_share_gives_up_one_of_its_own_even_if_there_is_room() 
     assert joined(memory, (0, 0.6)) == [1, 2]  # the new one is the least sure: dropped
     assert sorted(item["age"] for item in memory.items) == [2, 3]  # all age, also then
     assert joined(memory, (1, 0.6)) == [1, 2, 4]
+    assert sorted(item["age"] for item in memory.items) == [1, 3, 4]  # those of other classes too
 
 
 def test_a_full_memory_makes_room_in_the_most_numerous_class() -> None:
@@ -94,6 +84,18 @@ def test_an_old_sure_image_stays_before_a_new_unsure_one_and_leaves_for_a_sure_o
     memory = BalancedMemory(1, 10)
     assert joined(memory, (3, 0.2), (3, 1.0)) == [0]
     assert joined(memory, (3, 0.2)) == [2]
+
+
+def test_of_equals_the_last_one_leaves_and_a_new_one_is_dropped() -> None:
+    memory = BalancedMemory(2, 1)
+    memory.classes = 10  # room for .2 of each class: class 3 has it, and keeps two images
+    memory.items = [{"row": row, "label": 3, "uncertainty": 0.5, "age": 4} for row in (0, 1)]
+    memory.images = torch.stack([image(0), image(1)])
+    memory.given = 2  # type: ignore[attr-defined]
+    assert joined(memory, (3, 0.1)) == [0, 2]
+    for item in memory.items:
+        item["age"] = 0
+    assert joined(memory, (3, 0.5)) == [0, 2]
 
 
 def robust(weights: Stats, stats: Stats, x: Tensor, rate: float = 0.0) -> tuple[Tensor, Stats]:
@@ -116,7 +118,7 @@ def robust(weights: Stats, stats: Stats, x: Tensor, rate: float = 0.0) -> tuple[
 
 def by_hand(*, average_statistics: bool = False) -> tuple[list[Tensor], Stats, Stats]:
     """The teacher's answers, the student's and the teacher's weights; the memory is the class tested above."""
-    first = {name: buffer.clone() for name, buffer in network().named_buffers()}
+    first = {name: buffer.clone() for name, buffer in settled().named_buffers()}
     stats = {f"layer{k}.{n}": first[f"layer{k}.1.running_{n}"] for k in (1, 2) for n in ("mean", "var")}
     student, teacher, ours, theirs = weights_of(tiny()), weights_of(tiny()), dict(stats), dict(stats)
     memory, move, answers, seen = BalancedMemory(SIZE, 5), adam(LR), [], 0
@@ -153,25 +155,28 @@ def rotta(**settings: Any) -> RoTTA:
 
 def test_the_first_updates_are_those_done_by_hand() -> None:
     answers, student, teacher = by_hand()
-    learner = ready(rotta(), network())
+    learner = ready(rotta(), settled())
     for score, outputs in zip(scores(learner, BATCHES[:4]), answers, strict=True):
         np.testing.assert_allclose(score, outputs.softmax(dim=1), rtol=2e-3, atol=2e-5)
     for model, expected in ((learner.model, student), (learner.teacher, teacher)):
         assert far(weights_of(model), expected) < 1e-3
     assert far(student, teacher) > 0.01  # answers of the student would differ
+    with torch.no_grad():
+        asked = learner.teacher(pixels(BATCHES[4])).softmax(dim=1)
+    np.testing.assert_allclose(learner.predict(BATCHES[4]).scores, asked, rtol=1e-4, atol=1e-6)
     wrong = by_hand(average_statistics=True)[0]
     assert max(float((a - b).abs().max()) for a, b in zip(answers, wrong, strict=True)) > 0.01
 
 
 def test_it_answers_by_running_statistics_before_it_updates() -> None:
-    learner, frozen = ready(rotta(), network()), ready(Frozen(), network())
+    learner, frozen = ready(rotta(), settled()), ready(Frozen(), settled())
     expected = frozen.predict(BATCHES[0]).scores
     np.testing.assert_allclose(learner.answer(BATCHES[0]).scores, expected, rtol=1e-4, atol=1e-6)
     assert np.abs(learner.predict(BATCHES[0]).scores - expected).max() > 1e-3
 
 
 def test_images_one_by_one_are_as_good_as_a_batch() -> None:
-    together, apart = (ready(rotta(update_every=9), network()) for _ in range(2))
+    together, apart = (ready(rotta(update_every=9), settled()) for _ in range(2))
     for images in BATCHES[:3]:
         whole = together.answer(images).scores
         parts = np.concatenate([apart.answer(images[k : k + 1]).scores for k in range(9)])

@@ -110,6 +110,17 @@ def test_without_reliable_samples_nothing_moves_not_even_by_momentum() -> None:
     assert far(before, weights_of(learner.model)) == 0
 
 
+def test_without_a_sample_that_stays_reliable_nothing_moves_not_even_by_momentum() -> None:
+    learner = ready(sar())
+    learner.answer(BATCHES[0])
+    before, mean = weights_of(learner.model), learner.mean_loss
+    learner.radius = 100.0  # far away, no answer is sure
+    learner.max_entropy = float(entropy(learner.model(pixels(BATCHES[1])).detach()).min()) + 1e-3
+    learner.answer(BATCHES[1])
+    assert far(before, weights_of(learner.model)) == 0
+    assert learner.mean_loss == mean
+
+
 def test_with_rate_0_the_answers_are_those_of_bn() -> None:
     for ours, theirs in zip(scores(ready(sar(lr=0.0)), BATCHES), scores(ready(BN()), BATCHES), strict=True):
         torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs))

@@ -13,6 +13,7 @@ from driftline.errors import UserError
 from driftline.learners.test_time.t3a import T3A
 from driftline.tasks import Classification, Regression
 from driftline.testing import check_learner
+from driftline.training.mac_counter import MacCounter
 
 FEATURES = np.array([[3.0, 1.0], [0.6, 0.5], [0.2, 2.0]], np.float32)
 SCORES = torch.tensor([[3.1214, 1.1482], [0.6723, 0.5293], [0.5178, 2.0075]])
@@ -76,6 +77,60 @@ def test_large_batches_are_split_and_join_in_order() -> None:
     together = whole.answer(FEATURES[[0, 2, 1, 1]]).scores
     apart = [parts.answer(FEATURES[rows]).scores for rows in ([0, 2], [1, 1])]
     np.testing.assert_array_equal(together, np.concatenate(apart))
+
+
+def test_a_row_of_the_layer_stands_for_the_class_that_the_layer_answers_to_it() -> None:
+    network = nn.Linear(2, 2)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[1.0, 0.0], [3.0, 0.0]]))
+        network.bias.zero_()
+    learner = T3A()
+    learner.prepare(network, Classification(("a", "b")))
+    assert learner.supports.labels.tolist() == [1, 1]
+    assert learner.supports.prototypes(2).tolist() == [[0, 0], [1, 0]]
+
+
+def test_the_network_is_in_evaluation_mode_and_the_comparison_with_prototypes_is_counted() -> None:
+    torch.manual_seed(0)
+    network, meter = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 2)), MacCounter()
+    meter.attach(network)
+    learner = T3A()
+    learner.prepare(network.train(), Classification(("a", "b")))
+    answers = learner.answer(FEATURES)
+    assert meter.forward == 3 * (8 + 8 + 8)
+    assert network[1].num_batches_tracked.item() == 0
+    other = T3A()
+    other.prepare(network.eval(), Classification(("a", "b")))
+    np.testing.assert_array_equal(answers.scores, other.answer(FEATURES).scores)
+
+
+class Reversed(nn.Module):
+    """The layer that answers was written before the other one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head, self.body = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        outputs: torch.Tensor = self.head(self.body(x))
+        return outputs
+
+
+class OtherFeatures(nn.Linear):
+    """Its own features are not the inputs of its last layer."""
+
+    def features(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, x], dim=1)
+
+
+@pytest.mark.parametrize(
+    "network", [Reversed(), OtherFeatures(2, 2), nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Tanh())]
+)
+def test_outputs_that_are_not_those_of_the_last_layer_are_refused(network: nn.Module) -> None:
+    learner = T3A()
+    learner.prepare(network.eval(), Classification(("a", "b")))
+    with pytest.raises(UserError, match="this one's outputs are not its last's"):
+        learner.answer(FEATURES)
 
 
 def test_networks_and_tasks_that_do_not_fit_are_refused() -> None:

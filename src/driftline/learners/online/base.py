@@ -61,6 +61,7 @@ class OnlineLearner(Learner):
     augment: Augmentation = "none"  # augmentation of training images; NED: crop-flip
 
     requires = "network"
+    trains_network: ClassVar[bool] = True
     quick: ClassVar[Mapping[str, str]] = {"train_every": "train_every"}
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
@@ -164,6 +165,8 @@ def check_classification(learner: Learner, task: Task) -> None:
 
 def known_class_loss(logits: Tensor, y: Tensor, known: np.ndarray) -> Tensor:
     """Return the mean cross-entropy over the known classes."""
+    if known.all():
+        return cross_entropy(logits, y.long())
     unknown = to_device(torch.from_numpy(~known))
     return cross_entropy(logits.masked_fill(unknown, -torch.inf), y.long())
 

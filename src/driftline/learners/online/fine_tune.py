@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -49,6 +50,7 @@ class FineTuneLastLayers(OnlineLearner):
 
     n_layers: Count = 1  # number of last layers to train
 
+    trains_network: ClassVar[bool] = False
     transient = frozenset({"_caches_features", "_macs_per_sample"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:

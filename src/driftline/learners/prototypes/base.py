@@ -176,7 +176,8 @@ class PrototypeLearner(Learner):
         outputs, latest = np.empty((len(fresh), self._task.width), np.float32), 0
         for k in range(len(fresh)):
             outputs[k] = self._class_vectors.outputs(self.query_features(fresh[k : k + 1]))
-            answer = outputs[k].argmax() if is_built_in(type(self)) else self.to_answers(outputs[k : k + 1].copy())
+            brief = is_built_in(type(self)) and not feed.needs_scores
+            answer = outputs[k].argmax() if brief else self.to_answers(outputs[k : k + 1].copy())
             if (shown := feed.reveal_next(answer)) is not None:
                 latest = self.learn_revealed(shown)
         if latest > self.first_pending:  # labels come in the order of their samples: those left out so far never come
@@ -218,17 +219,6 @@ class PrototypeLearner(Learner):
     def restore(self, saved: State) -> None:
         super().restore(saved)
         self.rebuild_class_vectors()
-
-
-def unit_length(rows: np.ndarray) -> np.ndarray:
-    """Return rows normalized to length one; a row of zeros stays.
-
-    >>> unit_length(np.float32([[0, 3], [0, 0]])).tolist()
-    [[0.0, 1.0], [0.0, 0.0]]
-    """
-    length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
-    found: np.ndarray = rows / np.where(length > 0, length, 1)
-    return found
 
 
 def cosines(x: Tensor, vectors: Tensor, scale: Tensor) -> Tensor:

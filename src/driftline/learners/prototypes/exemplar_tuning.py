@@ -21,10 +21,11 @@ import torch
 from torch import Tensor
 
 from driftline.device import to_device
-from driftline.learners.prototypes.base import PrototypeLearner, Similarity, cosines, unit_length
+from driftline.learners.prototypes.base import PrototypeLearner, Similarity, cosines
 from driftline.learners.settings import Positive
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.features import unit_length
 from driftline.types import Network, Samples
 
 

@@ -63,6 +63,7 @@ class RefinementLearner(Learner):
     fisher_examples: Count | None = 1000  # ewc: number of upstream samples for it; None: all
 
     requires = "network"
+    trains_network: ClassVar[bool] = True
     min_reveal: ClassVar[Reveal] = Reveal.ERRORS
     quick: ClassVar[Mapping[str, str]] = {"epochs": "epochs"}
     cost_free = frozenset({"fisher_decay", "penalty_weight"})

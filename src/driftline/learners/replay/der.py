@@ -1,8 +1,8 @@
 """DER and DER++: dark experience replay, of stored outputs and, in DER++, of stored labels.
 
 Buzzega et al., "Dark Experience for General Continual Learning: a Strong, Simple Baseline", NeurIPS 2020. (Not the DER
-of dynamically expandable representations.) With h the raw outputs, B the mini-batch, and B', B'' two draws of as many
-samples from a reservoir:
+of dynamically expandable representations.) With h the raw outputs, B the mini-batch, and B', B'' two draws of `batch`
+samples from a reservoir, or of all while it has fewer:
 
     DER     loss(B) + alpha * mean over B' of (h(x) - z)^2
     DER++   DER + beta * loss(B'')

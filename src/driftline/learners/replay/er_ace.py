@@ -1,7 +1,7 @@
 """ER-ACE: experience replay with an asymmetric cross-entropy.
 
 Caccia et al., "New Insights on Reducing Abrupt Representation Change in Online Continual Learning", ICLR 2022. With B
-the mini-batch, C the set of its labels, and B' a draw of as many samples from a reservoir:
+the mini-batch, C the set of its labels, and B' a draw of `batch` samples from a reservoir, or of all:
 
     cross-entropy of B over the classes in C alone  +  cross-entropy of B' over all classes
 

@@ -48,8 +48,7 @@ class AGEM(SupervisedLearner):
             return
         weights = trainable_parameters(self.model)
         grad = gradient(self.batch_loss(x, y), weights)
-        old = self.to_tensors(*self.buffer.draw(self.batch))
-        memory_gradient = gradient(self.batch_loss(*old), weights)
+        memory_gradient = self.memory_gradient(*self.buffer.draw(self.batch))
         step_with_gradient(self.optim, weights, project_gradient(grad, memory_gradient))
 
     def learn(self, x: Inputs, y: Targets) -> None:

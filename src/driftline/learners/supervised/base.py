@@ -44,6 +44,7 @@ class SupervisedLearner(Learner):
     lr_decay: Positive = 1.0  # factor of the learning rate after each training round
     augment: Augmentation = "none"  # augmentation of training images
 
+    trains_network: ClassVar[bool] = True
     quick: ClassVar[Mapping[str, str]] = {"updates": "updates"}
     budget_settings: ClassVar[frozenset[str]] = frozenset({"updates", "epochs", "batch"})
     start = "fresh"
@@ -86,6 +87,17 @@ class SupervisedLearner(Learner):
         from driftline.training.torch_model import torch_model
 
         return self.loss(torch_model(self.model).training_outputs(x, y), y)
+
+    def memory_gradient(self, x: Inputs, y: Targets) -> Tensor:
+        """Return the gradient on samples of a memory; a single one passes twice if there is batch norm of vectors."""
+        from torch.nn import BatchNorm1d
+
+        from driftline.training.regularization import gradient, trainable_parameters
+
+        inputs, targets = self.to_tensors(x, y)
+        if len(targets) == 1 and any(isinstance(layer, BatchNorm1d) for layer in self.model.modules()):
+            inputs, targets = (rows.repeat_interleave(2, dim=0) for rows in (inputs, targets))
+        return gradient(self.batch_loss(inputs, targets), trainable_parameters(self.model))
 
     def update(self, x: Tensor, y: Tensor) -> None:
         """Make one update on a mini-batch."""

@@ -54,7 +54,7 @@ class GEM(SupervisedLearner):
             super().update(x, y)
             return
         weights = trainable_parameters(self.model)
-        earlier = [gradient(self.batch_loss(*self.to_tensors(*memory)), weights) for memory in self.memories]
+        earlier = [self.memory_gradient(*memory) for memory in self.memories]
         grad = gradient(self.batch_loss(x, y), weights)
         step_with_gradient(self.optim, weights, project_onto_cone(grad, torch.stack(earlier), self.margin))
 
@@ -80,10 +80,10 @@ def project_onto_cone(grad: Tensor, earlier: Tensor, margin: float) -> Tensor:
     tensor([0.0000, 0.5000])
     """
     rows = to_double(earlier)
-    products = to_numpy(rows @ to_double(grad))
-    if (products >= 0).all():
+    products, gram = to_numpy(rows @ to_double(grad)), to_numpy(rows @ rows.T)
+    if (products >= 0).all() or not np.isfinite([*products, *gram.flat]).all():  # the latter once training diverged
         return grad
-    v = margin + dual_weights(to_numpy(rows @ rows.T), products, margin)
+    v = margin + dual_weights(gram, products, margin)
     return grad + to_device(torch.from_numpy(v).to(grad.dtype)) @ earlier
 
 

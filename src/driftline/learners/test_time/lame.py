@@ -66,8 +66,6 @@ class LAME(Learner):
     def _outputs(self, x: Tensor) -> Tensor:
         """Return the logarithms of the adjusted probabilities of a batch."""
         logits, features = forward_with_features(self.model, x)
-        if len(x) < 2:
-            return logits
         weights = affinities(features.flatten(1), self.affinity, self.n_neighbors)
         return (adjusted(logits.softmax(1), weights) + SMALLEST).log()
 

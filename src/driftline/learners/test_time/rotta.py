@@ -39,13 +39,15 @@ from driftline.learners.test_time.base import (
     scale_diagnostics,
     split_batches,
 )
+from driftline.models.batch_norm import replace_batch_norm
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.cotta_augmentations import cotta_augment
 from driftline.training.fit import optimizer_step
+from driftline.training.modes import only_training
 from driftline.training.normalization import affine_parameters, norm_layers
 from driftline.training.optimizers import new_optimizer
-from driftline.training.robust_batch_norm import make_batch_norm_robust, moving_statistics
+from driftline.training.robust_batch_norm import RobustBatchNorm
 from driftline.types import Answers, Inputs, Network, Reveal, Samples
 
 
@@ -69,7 +71,7 @@ class RoTTA(Learner):
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         freeze_but_normalization(model, task, "rotta")
-        make_batch_norm_robust(model, self.statistics_rate)
+        replace_batch_norm(model, lambda layer: RobustBatchNorm(layer, self.statistics_rate))
         self.teacher: nn.Module = copy.deepcopy(model)
         weights = affine_parameters(norm_layers(model).values())
         for weight in weights:
@@ -113,10 +115,10 @@ class RoTTA(Learner):
 
     def _update(self) -> None:
         images, ages = self.memory.content()
-        with moving_statistics(self.teacher), torch.no_grad():
+        with only_training(self.teacher, RobustBatchNorm), torch.no_grad():
             target = self.teacher(images).softmax(dim=1)
         random = self.seed.child("augmentation", self.n_images).torch()
-        with moving_statistics(self.model):
+        with only_training(self.model, RobustBatchNorm):
             outputs = self.model(cotta_augment(images, random))
         losses = -(target * outputs.log_softmax(dim=1)).sum(dim=1)
         optimizer_step(self.optim, ((-ages / self.memory_size).sigmoid() * losses).mean())

@@ -19,7 +19,7 @@ from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
 
 from driftline.device import to_numpy
@@ -32,9 +32,12 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.tasks import Classification, Task
 from driftline.training.features import forward_with_features, linear_layers
+from driftline.training.mac_counter import mac_counter_of
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Inputs, Network, Reveal, Samples
+
+MAX_ERROR = 0.02  # of the last layer's outputs computed again, as a share of the largest: half precision has .008
 
 
 @register("method", "t3a")
@@ -47,6 +50,7 @@ class T3A(Learner):
 
     min_reveal: ClassVar[Reveal] = Reveal.INPUTS
     requires = "network"
+    transient = frozenset({"_head"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -55,6 +59,7 @@ class T3A(Learner):
         head = linear_layers(model)[-1]
         if head.out_features != task.width:
             raise UserError(f"t3a needs a network that ends in a linear layer with an output per class ({task.width})")
+        self._head: nn.Linear | None = head  # until the first batch shows that the network ends in it
         vectors = head.weight.detach().clone()
         with torch.no_grad():
             outputs = vectors @ vectors.T + (0 if head.bias is None else head.bias)
@@ -81,9 +86,22 @@ class T3A(Learner):
         for rows in torch.arange(len(inputs)).tensor_split(max(1, -(-len(inputs) // self.batch))):
             with evaluating(self.model):
                 logits, features = forward_with_features(self.model, to_float_batch(inputs[rows]))
+            self._check_head(features, logits)
             supports = supports.joined(features, logits, self.n_supports)
             outputs.append(features @ supports.prototypes(self._task.width).T)
+            mac_counter_of(self.model).add(forward=features.numel() * self._task.width)
         return self._task.decode(to_numpy(torch.cat(outputs))), supports
+
+    def _check_head(self, features: Tensor, logits: Tensor) -> None:
+        """Refuse a network whose outputs are not those of its last linear layer."""
+        if self._head is None:
+            return
+        if features.shape[1] == self._head.in_features:
+            error = (self._head(features) - logits).abs().max()
+            if not error > MAX_ERROR * logits.abs().max():  # also if both are NaN
+                self._head = None
+                return
+        raise UserError("t3a needs a network that ends in a linear layer, and this one's outputs are not its last's")
 
 
 class Supports(Stateful):

@@ -171,7 +171,7 @@ def tokenize_truncated(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: i
 
 
 def _count_truncated(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int) -> int:
-    return sum(len(row) > max_tokens for row in tokenizer.encode([str(text) for text in texts]))
+    return sum(length > max_tokens for length in tokenizer.lengths([str(text) for text in texts]))
 
 
 def _round_up_length(length: int, max_tokens: int) -> int:

@@ -94,7 +94,8 @@ class Seq2Seq(nn.Module):
 
     def count_truncated(self, x: Sequence[str]) -> int:
         """Return how many of these texts are truncated."""
-        return sum(len(row) > self.max_input_tokens for row in self._has_vocabulary.encode(x)) if self.tokenizer else 0
+        lengths = self._has_vocabulary.lengths(x) if self.tokenizer else []
+        return sum(length > self.max_input_tokens for length in lengths)
 
     def teacher_forced(self, x: Tensor, y: Tensor) -> Tensor:
         outputs: Tensor = self(

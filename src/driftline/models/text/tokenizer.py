@@ -16,6 +16,7 @@ START_TOKEN, PAD_TOKEN, END_TOKEN, UNKNOWN_TOKEN, MASK_TOKEN = SPECIAL_TOKENS = 
     "<mask>",
 )  # numbered as in BART
 N_BYTES = 256
+MAX_CACHED_LENGTHS = 1 << 20
 
 
 def optional_import(name: str, feature: str) -> Any:
@@ -38,6 +39,7 @@ class Tokenizer:
         self._tokenizer = optional_import("tokenizers", "a model that writes texts").Tokenizer.from_str(content)
         self._tokenizer.no_truncation()  # what is cut off is counted, so it is not cut off here
         self._tokenizer.no_padding()
+        self._lengths: dict[str, int] = {}
 
     def __deepcopy__(self, memo: dict[int, object]) -> Tokenizer:
         return self
@@ -47,6 +49,14 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         return [list(row.ids) for row in self._tokenizer.encode_batch(list(texts))]
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text. A process counts those of a text once: every run asks for all."""
+        if len(self._lengths) > MAX_CACHED_LENGTHS:
+            self._lengths.clear()
+        new = [text for text in dict.fromkeys(texts) if text not in self._lengths]
+        self._lengths |= zip(new, map(len, self.encode(new)), strict=True)
+        return [self._lengths[text] for text in texts]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of tokens, without special tokens and numbers beyond the vocabulary."""
