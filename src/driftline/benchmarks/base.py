@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from driftline.benchmarks import answer, summary
 from driftline.data import Dataset
@@ -95,6 +95,9 @@ class Options(BaseModel):
     pretrain_options: ClassVar[tuple[str, ...] | None] = None
     """The options that the upstream model depends on; runs that differ in others share it. None: all of them."""
 
+    later_options: ClassVar[tuple[str, ...]] = ()
+    """Options that older runs do not have: left out of a run's settings at their default, so that its key stays."""
+
     phase_options: ClassVar[tuple[str, ...]] = ()
     """Options that are lists of values to try, for methods that choose between their own fits by validation-split."""
 
@@ -108,6 +111,12 @@ class Options(BaseModel):
             if name in options:
                 raise UserError(f"{name}={options[name]}: {advice}")
         return options
+
+    @model_serializer(mode="wrap")
+    def _leave_out_defaults(self, serialize: SerializerFunctionWrapHandler) -> JsonObject:
+        defaults = {name: type(self).model_fields[name].default for name in self.later_options}
+        content: JsonObject = serialize(self)
+        return {name: value for name, value in content.items() if name not in defaults or value != defaults[name]}
 
     def training_budget(self) -> JsonObject:
         """Return the settings of a training round for methods that have no budget of their own: updates or epochs."""
@@ -151,6 +160,8 @@ class Scenario:
     """Probes of the upstream model, before the first step."""
     evaluated_at_end: bool = False
     """Whether learners are evaluated only after they have finished."""
+    restarts: frozenset[int] = frozenset()
+    """Steps before which learners return to their state before the first step."""
     oracle_stream: Stream | None = None
     """The same stream with more samples, for the oracle."""
     selection: SearchSpace | None = None

@@ -130,7 +130,7 @@ def bootstrap_matrices(columns: Sequence[PeriodAnswers], resamples: int, rng: np
 
 
 def bootstrap_means(values: ArrayLike, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Return means (draws,) of values resampled with replacement.
+    """Return means (draws, ...) of values (n, ...) resampled with replacement along the first axis.
 
     >>> bootstrap_means([1.0, 1.0, 1.0], resamples=2, rng=np.random.default_rng(0)).tolist()
     [1.0, 1.0]

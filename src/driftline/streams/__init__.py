@@ -9,6 +9,7 @@ from driftline.streams.prefetch import Prefetched, prefetch
 from driftline.streams.refinement import QueryPools, QueryStream, Sources, pools, queries
 from driftline.streams.seq_to_final.periods import period_sequence
 from driftline.streams.seq_to_final.shifts import ShiftSequence, sequence
+from driftline.streams.task_sequence import AllTaskProbes, TaskStream, task_stream
 from driftline.streams.test_time.calibration import AccuracyMatrices, read_matrices, write_matrices
 from driftline.streams.test_time.image_files import ImageFiles, image_files
 from driftline.streams.test_time.ordered_images import OrderedImages, ordered_images
@@ -19,6 +20,7 @@ from driftline.streams.timeline import LaterPeriodProbes, PeriodRange, Periods, 
 
 __all__ = [
     "AccuracyMatrices",
+    "AllTaskProbes",
     "ClassSizeLaw",
     "CorruptionStream",
     "ImageFiles",
@@ -34,6 +36,7 @@ __all__ = [
     "Shards",
     "ShiftSequence",
     "Sources",
+    "TaskStream",
     "corruption_path",
     "corruption_stream",
     "held_out_sets",
@@ -52,6 +55,7 @@ __all__ = [
     "read_order",
     "sequence",
     "shards",
+    "task_stream",
     "write_matrices",
     "write_shards",
 ]

@@ -87,8 +87,8 @@ class Prefetched:
         log.warning(f"note: the method waited for images {share:.0%} of the time: {more}")
 
     def close(self) -> None:
-        """Make no further step."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Make no further step, and wait for a thread: a process that is forked later would keep the locks it holds."""
+        self._pool.shutdown(wait=not self._workers, cancel_futures=True)
 
 
 def _make_shared(stream: Stream, index: int) -> Step:

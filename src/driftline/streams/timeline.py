@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from driftline.seeds import Seed
 from driftline.types import Probe, Samples, Step
 
 CALENDAR = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D"}
+T = TypeVar("T")
 AUTO_MAX_PERIODS = 100  # "auto" takes the finest cut with at most this many periods
 
 
@@ -43,9 +45,22 @@ class Periods:
 
     def first(self, count: int) -> Periods:
         """Return the first periods as a stream of their own."""
-        later = None if self.later is None else self.later[:count]
+        return self._select(range(count))
+
+    def shuffled(self, seed: Seed) -> Periods:
+        """Return the periods in a random order: what horizons are where time has no direction."""
+        return self._select(seed.numpy().permutation(len(self)).tolist())
+
+    def _select(self, order: Sequence[int]) -> Periods:
+        def select(parts: tuple[T, ...]) -> tuple[T, ...]:
+            return tuple(parts[k] for k in order)
+
         return replace(
-            self, names=self.names[:count], revealed=self.revealed[:count], held_out=self.held_out[:count], later=later
+            self,
+            names=select(self.names),
+            revealed=select(self.revealed),
+            held_out=select(self.held_out),
+            later=None if self.later is None else select(self.later),
         )
 
 

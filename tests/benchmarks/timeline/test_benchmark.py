@@ -253,3 +253,31 @@ def test_the_test_set_of_the_data_is_held_out_when_asked_for() -> None:
     assert scenario.protocol["diagonal"] == "held-out part of the period"
     with pytest.raises(UserError, match=r"dataset 'digits' has no test set; .* --set data.published_split=true"):
         Timeline().build_scenario(dataset, Options(holdout="given"), Seed(0))
+
+
+def test_a_shuffled_order_is_a_control_with_the_same_models() -> None:
+    """Models of single periods are the same in any order; only the pairs (t, tau) are others."""
+    shuffled = Timeline().build_scenario(load("digits", {"periods": 6}), Options(order="shuffled"), Seed(0))
+    in_time = Timeline().build_scenario(load("digits", {"periods": 6}), Options(), Seed(0))
+    names = shuffled.protocol["periods"]
+    assert names != in_time.protocol["periods"]
+    assert sorted(names) == sorted(in_time.protocol["periods"])
+    assert shuffled.protocol["order"] == "shuffled"
+    assert "order" not in in_time.protocol
+    for t, name in enumerate(names):
+        place = in_time.protocol["periods"].index(name)
+        assert np.array_equal(shuffled.stream[t].samples.id, in_time.stream[place].samples.id)
+        ahead = [probe.name for probe in shuffled.probes.due(shuffled.stream[t])]
+        assert ahead == names[t:]
+    other = Timeline().build_scenario(load("digits", {"periods": 6}), Options(order="shuffled"), Seed(1))
+    assert other.protocol["periods"] != names
+
+
+def test_what_cannot_be_shuffled_is_refused() -> None:
+    with pytest.raises(UserError, match="order=shuffled: Eval-Fix trains up to a date"):
+        Options(order="shuffled", protocol="fix")
+    digits = load("digits", {"periods": 6})
+    known = replace(digits, samples=replace(digits.samples, known=digits.samples.time))
+    with pytest.raises(UserError, match="order=shuffled: labels become known at times of their own"):
+        Timeline().build_scenario(known, Options(order="shuffled"), Seed(0))
+    assert "order" not in Options().model_dump()  # keys of earlier runs stay

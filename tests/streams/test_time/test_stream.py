@@ -275,7 +275,7 @@ def test_images_of_a_process_are_in_shared_memory_and_belong_to_the_caller():
 
 @on_linux
 def test_a_killed_process_is_noticed(tmp_path):
-    stream = prefetch(Noting(tmp_path), 2)
+    stream = prefetch(Noting(tmp_path, 0.05), 2)  # slow, so that the pool has time to notice before all steps are made
     before = set(multiprocessing.active_children())
     stream[0]
     os.kill((set(multiprocessing.active_children()) - before).pop().pid, signal.SIGKILL)

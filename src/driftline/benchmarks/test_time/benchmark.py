@@ -12,35 +12,33 @@ earlier work: corruptions one after another at one severity, up and down in seve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
-import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
 from driftline.benchmarks import base, summary
 from driftline.benchmarks.answer import Answer, Evidence
 from driftline.benchmarks.test_time import answer as own_answer
+from driftline.benchmarks.test_time import scores
 from driftline.benchmarks.test_time.accuracy_grid import AccuracyGrid, accuracy_grid
-from driftline.benchmarks.test_time.streams import Stream, build_stream, upstream_images
+from driftline.benchmarks.test_time.streams import Stream, build_stream, restarts, upstream_images
 from driftline.corruptions.cropping import DEFAULT_SIDE
 from driftline.data import Dataset
 from driftline.device import workers
 from driftline.errors import UserError
-from driftline.metrics import test_time
-from driftline.metrics.block_bootstrap import resample_blocks
-from driftline.metrics.confidence import Interval, percentile_interval, wilson
 from driftline.record.card import Card
 from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import prefetch
+from driftline.streams.test_time.arrangement import LabelOrder
 from driftline.streams.test_time.calibration import N_LEVELS
+from driftline.streams.test_time.markov import ChainKind
 from driftline.streams.test_time.schedule import SUBSETS, corruption_names
 from driftline.types import JsonObject, Reveal, Settings
 
-MIN_BATCHES = 10
 PUBLISHED_IMAGES = {"cin-c": 750_000, "cin-3dcc": 600_000, "holdout": 750_000}
 """Images of a published stream, by order; 7,500,000 for all other orders."""
 
@@ -50,11 +48,16 @@ class Options(base.Options):
 
     cost_free: ClassVar[tuple[str, ...]] = ("difficulty", "target", "path", "first_schedule_seed")
     pretrain_options: ClassVar[tuple[str, ...] | None] = ("upstream_updates", "upstream_lr", "upstream_batch")
+    later_options: ClassVar[tuple[str, ...]] = (
+        *("domain_correlation", "domain_imbalance", "label_order", "class_correlation", "class_imbalance"),
+        *("label_concentration", "chain", "reset"),
+    )
 
-    order: Literal["ccc", "cin-c", "cin-3dcc", "holdout", "gradual", "mixed", "shards", "given"] = "ccc"
+    order: Literal["ccc", "cin-c", "cin-3dcc", "holdout", "gradual", "mixed", "chain", "shards", "given"] = "ccc"
     """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; cin-3dcc: the same with
     ImageNet-3DCC's, from their files; holdout: the four reserved for choosing settings; gradual: severity 1 up to
-    5 and down; mixed: each image its own corruption; shards: images from tar files; given: as in the file `stream`."""
+    5 and down; mixed: each image its own corruption; chain: the corruption of each image follows a Markov chain;
+    shards: images from tar files; given: as in the file `stream`."""
     stream: str | None = None
     """A file with the order of the images and, if they are to be corrupted, with a corruption and severity of each."""
     calibration: str | None = None
@@ -73,7 +76,24 @@ class Options(base.Options):
     corruptions: str | None = None
     """A subset's name or names separated by commas; if not given, the difficulty's, all 15, or the four held out."""
     severity: float = Field(default=5.0, gt=0, le=5)
-    """cin-c, holdout and mixed: the severity of every corruption."""
+    """cin-c, holdout, mixed and chain: the severity of every corruption."""
+    domain_correlation: float = Field(default=0.85, ge=0, le=1)
+    """chain: the probability that the next image keeps its corruption and draws none; 1: one after another."""
+    domain_imbalance: float = Field(default=1.0, ge=1)
+    """chain: how many times as frequent the first corruption is as the last."""
+    label_order: LabelOrder = "shuffled"
+    """The order of labels. shuffled: at random; chain: a Markov chain; practical: RoTTA's stream, in blocks of classes
+    with shares from a Dirichlet distribution."""
+    class_correlation: float = Field(default=0.95, ge=0, le=1)
+    """label_order=chain: the probability that the next image keeps its class and draws none; 1: one after another."""
+    class_imbalance: float = Field(default=1.0, ge=1)
+    """label_order=chain: how many times as frequent the first class is as the last."""
+    label_concentration: float = Field(default=0.1, gt=0)
+    """label_order=practical: the concentration of the Dirichlet distribution."""
+    chain: ChainKind = "sticky"
+    """The transitions of chains: sticky, or unitta: those of UniTTA's code."""
+    reset: Literal["never", "domain", "batch"] = "never"
+    """When learners return to their state before the first step: before each corruption, or before each batch."""
     shards: str | None = None
     """shards: the folder with serial_00000.tar and so on, such as CCC's own; the same stream for every seed."""
     files: str | None = None
@@ -113,8 +133,9 @@ class Options(base.Options):
         tested = corruption_names(self.corruptions) if self.corruptions else ()
         if self.order in ("holdout", "shards") or set(tested) & set(SUBSETS["holdout"]):
             return None
-        unset = dict.fromkeys(("corruptions", "calibration", "target", "files", "stream"))
-        return self.model_copy(update={"order": "holdout", **unset})
+        unset = dict.fromkeys(("calibration", "target", "files", "stream"))
+        held_out = {"order": "chain", "corruptions": "holdout"} if self.order == "chain" else {"order": "holdout"}
+        return self.model_copy(update={"corruptions": None, **unset, **held_out})
 
     def calibration_options(self) -> Options | None:
         """Return what a calibration depends on: corruptions, images, and how the network is trained."""
@@ -195,6 +216,7 @@ class TestTime(base.Benchmark):
             base.NoProbes(),
             upstream_images(dataset, options.upstream_updates),
             pretrain_settings=options.pretrain_settings(),
+            restarts=restarts(stream, options),
             protocol={**protocol(options, stream), **about, "last_batch": last or options.batch},
         )
 
@@ -215,7 +237,7 @@ class TestTime(base.Benchmark):
         """Return accuracy in each of up to 100 windows of time, and overall."""
         answers = run.table("answers")
         options = Options(**run.card.run.options)
-        return base.scores_frame(rows(answers, options.resamples, Seed(run.seed).child("bootstrap").numpy()))
+        return base.scores_frame(scores.rows(answers, options.resamples, Seed(run.seed).child("bootstrap").numpy()))
 
     @classmethod
     def is_full_scale(cls, card: Card) -> bool:
@@ -245,39 +267,10 @@ class TestTime(base.Benchmark):
 
 def protocol(options: Options, stream: Stream) -> JsonObject:
     """Return the description of a stream for the card."""
+    labels = "" if options.label_order == "shuffled" else f", labels {options.label_order}"
+    reset = "" if options.reset == "never" else f", reset before each {options.reset}"
     return {
-        "protocol": f"{options.order}, {stream.n_images:,} images in batches of {options.batch}",
+        "protocol": f"{options.order}{labels}, {stream.n_images:,} images in batches of {options.batch}{reset}",
         **stream.protocol,
         "answers": "before the update with the same batch",
     }
-
-
-def rows(answers: pd.DataFrame, resamples: int, rng: np.random.Generator) -> Iterator[JsonObject]:
-    """Yield the scores of one run: windows with Wilson intervals, means with block-bootstrap intervals."""
-    correct, batch = answers["correct"].to_numpy(float), answers["step"].to_numpy()
-    parts = test_time.split_windows(correct)
-    ends = np.cumsum([len(part) for part in parts])
-    low, high = wilson([part.sum() for part in parts], [len(part) for part in parts])
-    for end, part, below, above in zip(ends, parts, low, high, strict=True):
-        row = {"value": part.mean(), "low": below, "high": above, "n": len(part), "unit": "examples"}
-        yield {"metric": "stream-accuracy", "stat": "each", "time": str(end), **row}
-    whole = _block_interval(correct, batch, resamples, rng)
-    last = slice(-max(1, len(correct) // test_time.TENTHS), None)
-    tail = _block_interval(correct[last], batch[last], resamples, rng)
-    yield _mean("stream-accuracy", test_time.stream_accuracy(correct), whole, len(correct))
-    yield _mean("batch-accuracy", test_time.batch_accuracy(correct, batch), whole, len(correct))
-    yield _mean("last-tenth", test_time.final_tenth_accuracy(correct), tail, len(correct[last]))
-
-
-def _block_interval(correct: np.ndarray, batch: np.ndarray, resamples: int, rng: np.random.Generator) -> Interval:
-    """Return the block-bootstrap interval of a mean over time; with few batches, Wilson's."""
-    inverse = np.unique(batch, return_inverse=True)[1]
-    by_batch = np.bincount(inverse, correct) / np.bincount(inverse)
-    if len(by_batch) < MIN_BATCHES:
-        return wilson(correct.sum(), len(correct))
-    return percentile_interval(resample_blocks(by_batch, resamples, rng))
-
-
-def _mean(metric: str, value: Any, interval: Any, n: int) -> JsonObject:
-    ends = {"low": float(interval[0]), "high": float(interval[1])}
-    return {"metric": metric, "stat": "mean", "value": float(value), **ends, "n": n, "unit": "examples"}

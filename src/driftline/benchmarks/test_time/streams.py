@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ from driftline.streams import (
     shards,
 )
 from driftline.streams.test_time import schedule as orders
+from driftline.streams.test_time.arrangement import Arrangement
+from driftline.streams.test_time.markov import MarkovChain
 from driftline.streams.test_time.stream import source_images
 from driftline.tasks import Classification
 from driftline.types import JsonObject, Samples
@@ -33,6 +36,10 @@ Stream = CorruptionStream | ImageFiles | Shards
 
 def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream, JsonObject]:
     """Return the stream, and further entries for the card."""
+    if options.order in ("given", "shards") and options.label_order != "shuffled":
+        raise UserError(
+            f"label_order={options.label_order}: with order={options.order}, files give the order of the images"
+        )
     if options.stream is not None or options.order == "given":
         return _given_stream(dataset, options, seed), {}
     if options.order == "shards":
@@ -46,11 +53,50 @@ def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream
         "images_per_point": options.images_per_point,
     }
     settings["seed"] = seed.child("test-time")
+    stream: ImageFiles | CorruptionStream
     if options.order == "cin-3dcc" or options.files is not None:
         classes = dataset.task.classes if isinstance(dataset.task, Classification) else ()
-        return image_files(_folder(options), schedule, classes, **settings), about
-    settings |= {"crop": options.random_parts, "jpeg": options.jpeg, "frost": options.frost}
-    return corruption_stream(source_images(dataset), schedule, **settings), about
+        stream = image_files(_folder(options), schedule, classes, **settings)
+    else:
+        settings |= {"crop": options.random_parts, "jpeg": options.jpeg, "frost": options.frost}
+        stream = corruption_stream(source_images(dataset), schedule, **settings)
+    arrangement = _arrangement(options, dataset.task.width, len(schedule.points))
+    if arrangement == Arrangement():
+        return stream, about
+    return replace(stream, places=arrangement.places(stream)), {**about, **arrangement.to_card()}
+
+
+def _arrangement(options: Options, n_classes: int, n_domains: int) -> Arrangement:
+    """Return the order of corruptions and labels, where it is not that of the schedule."""
+    arrangement = Arrangement(options.label_order)
+    if options.label_order == "practical":
+        arrangement = replace(arrangement, concentration=options.label_concentration)
+    if options.label_order == "chain":
+        classes = MarkovChain(n_classes, options.class_correlation, options.class_imbalance, options.chain)
+        arrangement = replace(arrangement, classes=classes)
+    if options.order == "chain":
+        domains = MarkovChain(n_domains, options.domain_correlation, options.domain_imbalance, options.chain)
+        arrangement = replace(arrangement, domains=domains)
+    return arrangement
+
+
+def restarts(stream: Stream, options: Options) -> frozenset[int]:
+    """Return the steps before which learners return to their first state."""
+    if options.reset == "batch":
+        return frozenset(range(len(stream)))
+    if options.reset == "never":
+        return frozenset()
+    schedule = getattr(stream, "schedule", None)
+    if options.order not in ("cin-c", "cin-3dcc", "holdout", "gradual") or schedule is None:
+        raise UserError(f"reset=domain: with order={options.order}, corruptions do not come one after another")
+    if options.images_per_point % options.batch:
+        raise UserError(
+            f"reset=domain: {options.images_per_point} images per point are no multiple of the batch size "
+            f"{options.batch}, so that batches would have two corruptions; change images_per_point or batch"
+        )
+    steps = options.images_per_point // options.batch
+    points = [schedule.point(number).first for number in range(-(-options.images // options.images_per_point))]
+    return frozenset(k * steps for k, name in enumerate(points) if k == 0 or name != points[k - 1])
 
 
 def _given_stream(dataset: Dataset, options: Options, seed: Seed) -> OrderedImages:
@@ -69,9 +115,9 @@ def _folder(options: Options) -> str:
             "order=cin-3dcc shows ImageNet-3DCC, whose corruptions are not made here: unpack its published files and "
             "give their folder with --files FOLDER (FOLDER/near_focus/5/CLASS/IMAGE.JPEG), or use --order shards"
         )
-    if options.order not in ("cin-c", "cin-3dcc", "holdout"):
+    if options.order not in ("cin-c", "cin-3dcc", "holdout", "chain"):
         raise UserError(
-            f"files={options.files}: order={options.order} makes its images; use cin-c, cin-3dcc or holdout"
+            f"files={options.files}: order={options.order} makes its images; use cin-c, cin-3dcc, holdout or chain"
         )
     for name in ("crop", "jpeg", "frost"):
         if getattr(options, name):
@@ -89,6 +135,9 @@ def build_schedule(options: Options, seed: int) -> tuple[orders.Schedule, JsonOb
         names = orders.corruption_names(options.corruptions or ("holdout" if options.order == "holdout" else "uniform"))
     if options.order == "gradual":
         return orders.gradual(orders.random_permutation(names, seed)), {"difficulty": "severity 1 to 5 and back"}
+    if options.order == "chain":
+        drawn = orders.random_permutation(names, seed)
+        return orders.random_mixture(drawn, options.severity), {"difficulty": f"severity {options.severity:g}"}
     if options.order == "mixed":
         return orders.random_mixture(names, options.severity), {"difficulty": f"severity {options.severity:g}"}
     every = orders.all_orders(names) if options.order == "holdout" and len(names) < 6 else None

@@ -20,7 +20,7 @@ from driftline.benchmarks.answer import (
     value_text,
 )
 
-PRIMARY = (("ood", "mean"), ("fix-ood", "mean"))
+PRIMARY = (("ood", "mean"), ("fix-ood", "mean"), ("average-accuracy", "mean"))
 HORIZON, TAS = ("sh", "mean"), ("tas", "mean")
 LATER, NOW = ("fix-ood", "mean"), ("fix-id", "mean")
 

@@ -11,26 +11,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
-import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
 from driftline.benchmarks import base
 from driftline.benchmarks.answer import Answer, Evidence
 from driftline.benchmarks.timeline import answer as own_answer
-from driftline.benchmarks.timeline import eval_fix, validation
+from driftline.benchmarks.timeline import eval_fix, layout, task_sequence
 from driftline.benchmarks.timeline import scores as timeline_scores
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.metrics.temporal import period_answers, with_r2
 from driftline.record.run import Run
 from driftline.registry import register
-from driftline.reveal import delivery_steps, known_by
 from driftline.seeds import Seed
-from driftline.streams import LaterPeriodProbes, PeriodRange, Periods, periods
-from driftline.types import JsonObject, Reveal, Samples, Settings, Stream
-
-MAX_EMBEDDED = 500  # samples whose features are recorded for the figure of how classes move
+from driftline.streams import LaterPeriodProbes, PeriodRange, periods
+from driftline.types import JsonObject, Reveal, Settings
 
 
 class Options(base.Options):
@@ -42,19 +38,29 @@ class Options(base.Options):
     pretrain_options: ClassVar[tuple[str, ...] | None] = (
         *("period", "holdout", "min_samples", "upstream", "upstream_updates", "validation"),
     )
+    later_options: ClassVar[tuple[str, ...]] = ("order", "step_size", "blur")
     validation_advice: ClassVar[str] = (
         "give the number of first periods to choose by (--validation 3) or a share of each period (--validation 0.1)"
     )
 
-    protocol: Literal["stream", "fix"] = "stream"
-    """stream: train and test period by period (Eval-Stream); fix: train up to a split, test after it (Eval-Fix)."""
+    protocol: Literal["stream", "fix", "tasks"] = "stream"
+    """stream: train and test period by period (Eval-Stream); fix: train up to a split, test after it (Eval-Fix);
+    tasks: train on one period after another, and test on the held-out part of all (continual learning)."""
     split: str = "last"
     """Eval-Fix: the last period that is trained on. With "last" every period is, and each is tested on its
     held-out part: how hard the task is at each time."""
     period: str = "auto"
     """How time is cut: each, decade, year, quarter, month, week, day, "500 rows", or auto."""
+    order: Literal["time", "shuffled"] = "time"
+    """The order of the periods. shuffled: at random by seed, as a control: a horizon that is no longer in the order of
+    time than in this one is noise, or says nothing about time."""
     holdout: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] = 0.1
-    """Share of each period that is never trained on; it gives A(t, t). given: the test set of the data."""
+    """Share of each period that is never trained on; it gives A(t, t). given: the test set of the data, which is the
+    default with protocol=tasks."""
+    step_size: int | None = Field(default=None, ge=1)
+    """tasks: number of samples per step; if not given, a step is a whole task."""
+    blur: float = Field(default=0.0, ge=0, le=1)
+    """tasks: width of the boundaries between tasks, as a share of the smaller task; 0: sharp."""
     min_samples: int = Field(default=10, ge=2)
     """Periods with fewer samples are left out."""
     horizon: int | None = Field(default=None, ge=1)
@@ -80,12 +86,19 @@ class Options(base.Options):
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples of the test examples behind each interval."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _given_tests(cls, options: Settings) -> Settings:
+        return {"holdout": "given", **options} if options.get("protocol") == "tasks" else options
+
     @model_validator(mode="after")
     def _check_validation(self) -> Options:
         if self.protocol == "fix" and isinstance(self.validation, float):
             raise UserError(f"validation={self.validation}: Eval-Fix selects on whole periods; give their number")
-        if self.protocol == "stream" and self.validation == 1:
+        if self.protocol != "fix" and self.validation == 1:
             raise UserError("validation=1: Eval-Stream needs at least two periods to select by; give 2 or more")
+        if self.order == "shuffled" and self.protocol == "fix":
+            raise UserError("order=shuffled: Eval-Fix trains up to a date; only Eval-Stream and tasks can be shuffled")
         return self
 
     def training_budget(self) -> JsonObject:
@@ -93,7 +106,7 @@ class Options(base.Options):
 
     def validation_options(self) -> Options | None:
         """Return the options of the validation periods; None if Eval-Stream has none."""
-        if self.protocol == "stream" and self.validation is None:
+        if self.protocol != "fix" and self.validation is None:
             return None
         return self.model_copy(update={"role": "validation"})
 
@@ -108,7 +121,7 @@ class Options(base.Options):
     @property
     def untested(self) -> int:
         """Number of first periods of a test run that selected its settings."""
-        early = self.protocol == "stream" and isinstance(self.validation, int) and self.role == "test"
+        early = self.protocol != "fix" and isinstance(self.validation, int) and self.role == "test"
         return int(self.validation or 0) if early else 0
 
 
@@ -141,11 +154,17 @@ class Timeline(base.Benchmark):
         ("fix-id", "mean"),
         ("fix-ood", "mean"),
         ("fix-worst", "mean"),
+        ("average-accuracy", "mean"),
+        ("forgetting", "mean"),
+        ("backward-transfer", "mean"),
+        ("forward-transfer", "mean"),
     )
-    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("ood", "mean"), ("fix-ood", "mean"))
+    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
+        *(("ood", "mean"), ("fix-ood", "mean"), ("average-accuracy", "mean")),
+    )
     related_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("ood", "mean"), ("tas", "mean"))
     summary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
-        *(("id", "mean"), ("tas", "mean"), ("sh", "mean"), ("fix-id", "mean")),
+        *(("id", "mean"), ("tas", "mean"), ("sh", "mean"), ("fix-id", "mean"), ("forgetting", "mean")),
     )
     options: ClassVar[type[base.Options]] = Options
     example: ClassVar[Settings] = {
@@ -172,40 +191,34 @@ class Timeline(base.Benchmark):
         timeline = periods(
             dataset.samples,
             options.period,
-            holdout=test_set(dataset) if options.holdout == "given" else options.holdout,
+            holdout=layout.test_set(dataset) if options.holdout == "given" else options.holdout,
             min_samples=options.min_samples,
             seed=seed.child("split"),
         )
-        timeline, split = _for_role(timeline, options, seed.child("split"))
+        if options.order == "shuffled":
+            timeline = layout.shuffled(timeline, dataset.samples, seed.child("order"))
+        timeline, split = layout.for_role(timeline, options, seed.child("split"))
         if len(timeline) - options.upstream - options.untested < 2:
             early = f" and the next {options.untested} for choosing settings" if options.untested else ""
             raise UserError(
                 f"{len(timeline)} periods with the first {options.upstream} as upstream{early} "
                 "leave fewer than two to deploy in"
             )
-        upstream = _known_upstream(timeline, options.upstream) if options.upstream else None
-        protocol: JsonObject = {
-            "protocol": {"stream": "Eval-Stream", "fix": "Eval-Fix"}[options.protocol],
-            "periods": list(timeline.names[options.upstream :]),
-            "upstream_periods": list(timeline.names[: options.upstream]),
-            "left_out_periods": timeline.skipped,
-            "samples_per_period": [len(part) for part in timeline.revealed[options.upstream :]],
-            "held_out_per_period": [len(part) for part in timeline.held_out[options.upstream :]],
-            "diagonal": f"held-out {'part' if options.holdout == 'given' else 'share'} of the period",
-            "off_diagonal": f"{'all' if timeline.later is None else 'held-out'} samples of the later period",
-            "role": options.role,
-            "untested_periods": list(timeline.names[options.upstream :][: options.untested]),
-        }
-        embedded = embedding_samples(timeline, options.upstream, seed.child("picture"))
+        upstream = layout.known_upstream(timeline, options.upstream) if options.upstream else None
+        protocol = layout.describe(timeline, options)
+        embedded = layout.embedding_samples(timeline, options.upstream, seed.child("picture"))
         pretrain_settings = {"updates": options.upstream_updates}
         if options.protocol == "fix":
             fixed = eval_fix.lay_out(timeline, split, upstream, options.upstream, protocol, embedded)
             if dataset.samples.known is not None:
-                _first_labels(fixed.stream)
+                layout.first_labels(fixed.stream)
             return replace(fixed, pretrain_settings=pretrain_settings)
+        if options.protocol == "tasks":
+            tasks = task_sequence.lay_out(timeline, upstream, options, protocol, seed.child("tasks"))
+            return replace(tasks, pretrain_settings=pretrain_settings, embedding_samples=embedded)
         stream = PeriodRange(timeline, options.upstream, len(timeline))
         if dataset.samples.known is not None:
-            protocol["first_labels"] = _first_labels(stream)
+            protocol["first_labels"] = layout.first_labels(stream)
         probes = LaterPeriodProbes(timeline, options.upstream, options.horizon, options.untested)
         return base.Scenario(stream, probes, upstream, pretrain_settings, protocol=protocol, embedding_samples=embedded)
 
@@ -213,6 +226,8 @@ class Timeline(base.Benchmark):
         """Return the metrics of a timeline and their settings; every variant by name."""
         if options.protocol == "fix":
             return {name: {} for name in eval_fix.METRICS}
+        if options.protocol == "tasks":
+            return task_sequence.metrics(protocol)
         ahead: JsonObject = {"horizon": options.horizon}
         tested = len(protocol["periods"]) - len(protocol.get("untested_periods", ()))
         far = options.horizon or max(1, tested // 2)  # rows with fewer later periods are left out
@@ -242,6 +257,10 @@ class Timeline(base.Benchmark):
             return base.scores_frame(
                 eval_fix.score(probes, names, run.card.protocol["split"], options.resamples, random)
             )
+        if options.protocol == "tasks":
+            names, ends = names[options.untested :], run.card.protocol["task_ends"]
+            wanted = self.metrics(options, run.card.protocol)
+            return base.scores_frame(task_sequence.score(probes, names, ends, wanted, options.resamples, random))
         late = run.card.protocol.get("first_labels", run.card.run.reveal["delay"])
         late = 0 if run.card.protocol["upstream_periods"] else late
         probes = probes[probes["step"] >= late]  # before its first labels there is no model
@@ -253,52 +272,3 @@ class Timeline(base.Benchmark):
     @classmethod
     def answer(cls, results: Evidence) -> Answer | None:
         return own_answer.answer(results)
-
-
-def _known_upstream(timeline: Periods, n: int) -> Samples:
-    """Return the samples of the first periods whose labels are known when they end."""
-    upstream = Samples.concat(timeline.revealed[:n])
-    known = known_by(upstream, np.max(np.asarray(timeline.revealed[n - 1].time)))
-    if not known.any():
-        raise UserError(f"no label of the first {n} period(s) is known when they end: choose a larger upstream")
-    return upstream if known.all() else upstream[np.flatnonzero(known)]
-
-
-def _first_labels(stream: Stream) -> int:
-    """Return the first step at whose end labels are known."""
-    steps = delivery_steps(stream)
-    if not steps:
-        raise UserError("no label is known before the data end: check the column data.known")
-    return steps[0]
-
-
-def _for_role(timeline: Periods, options: Options, seed: Seed) -> tuple[Periods, str]:
-    """Return the periods that the role may see, and the split of Eval-Fix."""
-    if options.protocol == "fix" and options.role == "validation":
-        end = eval_fix.split_end(timeline, options.split, options.upstream)
-        return validation.before_split(timeline, options.upstream, end, options.validation, seed)
-    if isinstance(options.validation, float):
-        timeline = validation.three_parts(timeline, options.validation, options.role, seed)
-    elif options.protocol == "stream" and options.role == "validation":
-        timeline = timeline.first(options.upstream + int(options.validation or 0))
-    return timeline, options.split
-
-
-def test_set(dataset: Dataset) -> np.ndarray:
-    """Return which samples are of the test set that the data bring."""
-    if dataset.test is None:
-        raise UserError(
-            f"holdout=given: dataset '{dataset.name}' has no test set; Wild-Time's data have one with "
-            "--set data.published_split=true"
-        )
-    return dataset.test
-
-
-def embedding_samples(timeline: Periods, first: int, seed: Seed) -> dict[str, Samples]:
-    """Return held-out samples of every period, at most MAX_EMBEDDED in total."""
-    chosen = {}
-    for t in range(first, len(timeline)):
-        n, limit = len(timeline.held_out[t]), max(1, MAX_EMBEDDED // (len(timeline) - first))
-        rows = np.sort(seed.child(timeline.names[t]).numpy().permutation(n)[:limit])
-        chosen[timeline.names[t]] = timeline.held_out[t][rows]
-    return chosen

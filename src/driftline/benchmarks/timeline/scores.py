@@ -43,9 +43,9 @@ def rows(
     # R^2 may be negative; a model worse than the mean has no skill.
     matrix, drawn = np.maximum(matrix, 0), np.maximum(bootstrap_matrices(columns, resamples, random), 0)
     shares = wilson(np.nan_to_num(matrix * counts), counts) if are_proportions(columns) else percentile_interval(drawn)
-    yield from _cells("accuracy", names, matrix, shares, counts)
+    yield from cells("accuracy", names, matrix, shares, counts)
     ratio = registry.get("metric", "ttr").compute
-    yield from _cells("ttr", names, ratio(matrix), percentile_interval(ratio(drawn)), counts)
+    yield from cells("ttr", names, ratio(matrix), percentile_interval(ratio(drawn)), counts)
     errors, later = standard_errors(columns), np.triu(counts, 1).sum(axis=1)
     for metric, settings in metrics.items():
         compute = fix(registry.get("metric", metric).compute, **settings)
@@ -55,7 +55,7 @@ def rows(
         result, ends = compute(matrix), _ends(metric, settings, compute(drawn), drawn)
         if metric == "id":
             ends["counted_values"] = Interval(*(np.diag(end) for end in shares))
-        yield from _per_time(metric, names, result, ends, np.diag(counts) if metric == "id" else later)
+        yield from per_time(metric, names, result, ends, np.diag(counts) if metric == "id" else later)
 
 
 def _ends(metric: str, settings: JsonObject, resampled: PerStep, drawn: np.ndarray) -> dict[str, Interval]:
@@ -81,19 +81,21 @@ def _horizon(
 ) -> Rows:
     result, bounds = compute(matrix, error=errors), horizon_bounds(compute, matrix, errors)
     ends = {"counted_values": bounds.per_model, "mean": bounds.mean, "minimum": bounds.minimum}
-    yield from _per_time(metric, names, result, ends, counts)
+    yield from per_time(metric, names, result, ends, counts)
     if models := int(result.counted.sum()):
         rate = false_alarm_rate(fix(compute, error=errors), matrix, errors)
         yield {"metric": metric, "stat": "false-alarm", "value": rate, "n": models, "unit": "times"}
 
 
-def _cells(metric: str, names: list[str], values: np.ndarray, ends: Interval, counts: np.ndarray) -> Rows:
+def cells(metric: str, names: list[str], values: np.ndarray, ends: Interval, counts: np.ndarray) -> Rows:
+    """Yield a row per cell of a matrix."""
     for t, tau in np.argwhere(np.isfinite(values)):
         cell = {"value": values[t, tau], "low": ends.low[t, tau], "high": ends.high[t, tau], "n": counts[t, tau]}
         yield {"metric": metric, "stat": "each", "time": names[t], "tau": names[tau], **cell, "unit": "examples"}
 
 
-def _per_time(metric: str, names: list[str], result: PerStep, ends: dict[str, Interval], counts: np.ndarray) -> Rows:
+def per_time(metric: str, names: list[str], result: PerStep, ends: dict[str, Interval], counts: np.ndarray) -> Rows:
+    """Yield a row per period, then the mean and the minimum over periods."""
     low, high = ends["counted_values"]
     censored = result.censored if isinstance(result, Horizon) else np.zeros(len(names), bool)
     for t in np.flatnonzero(np.isfinite(result.counted_values)):

@@ -27,7 +27,7 @@ from driftline.io.user_files import check_regular, resolve
 from driftline.lazy_rows import LazyRows
 from driftline.seeds import Seed
 from driftline.streams.test_time.schedule import CorruptionPair, Schedule
-from driftline.streams.test_time.stream import CACHED_PERMUTATIONS, sample_rows
+from driftline.streams.test_time.stream import CACHED_PERMUTATIONS, Places, sample_rows
 from driftline.types import JsonObject, Samples, Step
 
 FOLDER_NAMES = {"elastic": "elastic_transform", "jpeg": "jpeg_compression"}
@@ -53,6 +53,8 @@ class ImageFiles:
     batch: int
     images_per_point: int
     seed: Seed
+    places: Places | None = None
+    """The point and the image of each position; None: as the schedule has them."""
     _draws: Callable[[int], np.ndarray] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -64,13 +66,32 @@ class ImageFiles:
     def __getitem__(self, index: int) -> Step:
         index = range(len(self))[index]
         positions = np.arange(index * self.batch, min((index + 1) * self.batch, self.n_images))
-        points = positions // self.images_per_point
-        parts = [
-            self._of(point)[self._draws(point)[positions[points == point] % self.images_per_point]]
-            for point in np.unique(points).tolist()
-        ]
+        points, rows = self.points(positions), self.rows(positions)
+        parts = [self._of(point)[rows[points == point]] for point in np.unique(points).tolist()]
         x, y = np.concatenate([part.x[:] for part in parts]), np.concatenate([part.y for part in parts])
-        return Step(index, str(self.schedule.point(int(points[0]))), Samples(x, y, id=positions, group=points))
+        back = np.argsort(np.argsort(points, kind="stable"))
+        return Step(
+            index, str(self.schedule.point(int(points[0]))), Samples(x[back], y[back], id=positions, group=points)
+        )
+
+    def points(self, positions: np.ndarray) -> np.ndarray:
+        """Return the number of the point that each position is in."""
+        return np.asarray(positions // self.images_per_point if self.places is None else self.places.points[positions])
+
+    def rows(self, positions: np.ndarray) -> np.ndarray:
+        """Return which of the images of its point each position shows."""
+        if self.places is not None:
+            return np.asarray(self.places.rows[positions])
+        rows = np.empty(len(positions), np.int64)
+        points = self.points(positions)
+        for point in np.unique(points).tolist():
+            here = points == point
+            rows[here] = self._draws(point)[positions[here] % self.images_per_point]
+        return rows
+
+    def labels(self, point: int) -> np.ndarray:
+        """Return the labels of the images of a point."""
+        return self._of(point).y
 
     def _of(self, point: int) -> Samples:
         return self.images[point % len(self.images)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from driftline.seeds import Seed
 from driftline.streams.order_file import Order, read_order
 from driftline.streams.test_time.calibration import MAX_SEVERITY
 from driftline.streams.test_time.schedule import CorruptionPair, Schedule, corruption_names
-from driftline.streams.test_time.stream import CorruptionStream, corruption_stream
+from driftline.streams.test_time.stream import CorruptionStream, Places, corruption_stream
 from driftline.types import JsonObject
 
 
@@ -24,16 +24,6 @@ class OrderedImages(CorruptionStream):
     """Steps of `batch` images in a given order; a sample's group is the number of its corruption and severity."""
 
     order: Order
-    numbers: np.ndarray
-    """The point of the schedule of each image."""
-
-    def points(self, positions: np.ndarray) -> np.ndarray:
-        """Return the number of the point of each position."""
-        return np.asarray(self.numbers[positions])
-
-    def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Return the source image of each position."""
-        return np.asarray(self.order.rows[positions])
 
     @cached_property
     def protocol(self) -> JsonObject:
@@ -41,7 +31,7 @@ class OrderedImages(CorruptionStream):
         drawn = {
             name: value for name, value in super().protocol.items() if name not in ("images_per_point", "schedule")
         }
-        found, counts = np.unique(self.numbers, return_counts=True)
+        found, counts = np.unique(self.points(np.arange(self.n_images)), return_counts=True)
         points = [str(self.schedule.point(number)) for number in found.tolist()]
         return {
             **drawn,
@@ -82,8 +72,9 @@ def ordered_images(
         jpeg=jpeg,
         frost=frost,
     )
+    made = replace(made, places=Places(numbers, order.rows))
     same = {field.name: getattr(made, field.name) for field in fields(made) if field.init}
-    return OrderedImages(**same, order=order, numbers=numbers)
+    return OrderedImages(**same, order=order)
 
 
 def _points(order: Order, severity: float) -> tuple[tuple[CorruptionPair, ...], np.ndarray]:

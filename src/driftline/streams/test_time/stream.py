@@ -10,18 +10,18 @@ the number of processes. Schedules are the same here; source images, crops and n
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from driftline import corruptions
 from driftline.corruptions import cropping, frost_source
+from driftline.corruptions.corrupt import compiled
 from driftline.data import Dataset
-from driftline.data.formats import images as pictures
 from driftline.errors import UserError
 from driftline.lazy_rows import LazyRows, originals
 from driftline.seeds import Seed
@@ -33,6 +33,13 @@ Corrupt = Callable[[np.ndarray, str, float, np.ndarray], np.ndarray]
 Crop = Callable[[LazyRows | np.ndarray, np.ndarray], np.ndarray]
 """Images and a key per image to images, perhaps of another size."""
 CACHED_PERMUTATIONS = 8
+
+
+class Places(NamedTuple):
+    """The point and the source image of each position of a stream."""
+
+    points: np.ndarray
+    rows: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +63,8 @@ class CorruptionStream:
     """With which quality each image is at last compressed as JPEG; not at all if not given."""
     frost: Path | str | None = None
     """Where the photographs of frost are, for the card."""
+    places: Places | None = None
+    """The point and the source image of each position; None: as the schedule has them."""
     _draws: Callable[[int], np.ndarray] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -74,6 +83,8 @@ class CorruptionStream:
 
     def points(self, positions: np.ndarray) -> np.ndarray:
         """Return the number of the point that each position is in."""
+        if self.places is not None:
+            return np.asarray(self.places.points[positions])
         if not self.schedule.mixed:
             return np.asarray(positions // self.images_per_point)
         draws = image_keys(self.seed.child("mixed"), positions) % np.uint64(len(self.schedule.points))
@@ -81,12 +92,18 @@ class CorruptionStream:
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """Return the source image of each position; within a point none repeats before all have occurred."""
+        if self.places is not None:
+            return np.asarray(self.places.rows[positions])
         rows = np.empty(len(positions), np.int64)
         spans = positions // self.images_per_point
         for span in np.unique(spans):
             here = spans == span
             rows[here] = self._draws(int(span))[positions[here] % self.images_per_point]
         return rows
+
+    def labels(self, point: int) -> np.ndarray:
+        """Return the labels of the source images, which are the same for each point."""
+        return self.source.y
 
     def _drawn(self, span: int) -> np.ndarray:
         return sample_rows(len(self.source), self.images_per_point, self.seed.child("images", span))
@@ -103,7 +120,7 @@ class CorruptionStream:
             parts.append((here, x))
         images = np.concatenate([x for _, x in parts])
         images = images[np.argsort(np.concatenate([here for here, _ in parts]))] if len(parts) > 1 else images
-        return images if self.jpeg is None else jpeg_compressed(images, self.jpeg)
+        return images if self.jpeg is None else compiled("pixelate_jpeg").each_compressed(images, self.jpeg)
 
     @cached_property
     def protocol(self) -> JsonObject:
@@ -220,16 +237,3 @@ def image_keys(seed: Seed, positions: np.ndarray) -> np.ndarray:
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: np.ndarray = z ^ (z >> np.uint64(31))
     return mixed
-
-
-def jpeg_compressed(images: np.ndarray, quality: int) -> np.ndarray:
-    """Return images as they look after JPEG compression of this quality."""
-    from PIL import Image
-
-    kept = np.empty_like(images)
-    for k, image in enumerate(images):
-        file = io.BytesIO()
-        Image.fromarray(image).save(file, "JPEG", quality=quality)
-        with pictures.open_image(file.getvalue()) as read:
-            kept[k] = np.asarray(read)
-    return kept
