@@ -6,6 +6,8 @@ in a data folder, a path or a pattern; `data.files` stands for all files of that
 
 `base: recipe:NAME` starts from another recipe, or `base: FILE` from another file in the same folder: the benchmark's
 options are merged, every other key replaces that of the base. It needs the same files unless it says what it needs.
+
+The folder `matrix` has recipes of matrices, which are listed apart.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 PREFIX = "recipe:"
+MATRICES = "matrix"
+"""The folder of recipes that `driftline run` takes as a matrix, and that are no paper's table."""
 COSTS = "costs.json"
 """The forecasts of recipes, each with the machine and the date."""
 NEEDS = re.compile(r"^# Needs (.+?) \((.+)\)$", re.MULTILINE)
@@ -90,7 +94,16 @@ class Recipe:
 
 
 def names() -> list[str]:
-    """Return the names of all recipes, sorted."""
+    """Return the names of the recipes of papers' tables, sorted."""
+    return [name for name in _all_names() if not name.startswith(f"{MATRICES}/")]
+
+
+def matrices() -> list[str]:
+    """Return the names of the recipes of matrices, sorted."""
+    return [name for name in _all_names() if name.startswith(f"{MATRICES}/")]
+
+
+def _all_names() -> list[str]:
     return sorted(path.relative_to(FOLDER).as_posix().removesuffix(".yaml") for path in FOLDER.rglob("*.yaml"))
 
 
@@ -108,8 +121,8 @@ def path_of(what: str | Path) -> Path:
     if not str(what).startswith(PREFIX):
         return Path(what)
     name = str(what).removeprefix(PREFIX)
-    if name not in names():
-        raise unknown_name("recipe", name, names())
+    if name not in _all_names():
+        raise unknown_name("recipe", name, _all_names())
     return FOLDER / f"{name}.yaml"
 
 

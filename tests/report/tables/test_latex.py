@@ -25,7 +25,7 @@ from driftline.report.tables.result import result_tables
 from driftline.store.labels import write_labels
 from driftline.store.store import Store
 
-from ..conftest import adapted, at, final, refined, summary_rows, write_run
+from ..conftest import adapted, add_table, at, final, refined, summary_rows, write_run
 from ..opened import opened
 
 pytestmark = pytest.mark.xdist_group("latex")  # all tables are compiled at once
@@ -95,7 +95,10 @@ def streams(folder: Path) -> list[Run]:
     weights = ((f"eata(penalty_weight={k})", {"settings": {"penalty_weight": k}, **held}) for k in (100, 500))
     harder = [("eata", {**easy, "options": {"difficulty": level}}) for level in ("medium", "hard")]
     made = [(HOSTILE, easy), ("frozen", easy), *resets, *shares, *weights, *harder]
-    return [adapted(folder, label, 0, [0.5], **json.loads(json.dumps(given))) for label, given in made]
+    runs = [adapted(folder, label, 0, [0.5], **json.loads(json.dumps(given))) for label, given in made]
+    visits = adapted(folder, HOSTILE, 0, [0.5], options={"order": "cin-c"}, schedule=schedule)
+    add_table(visits, "answers", {"group": [0, 0], "correct": [True, False]})
+    return [*runs, visits]
 
 
 def open_worlds(folder: Path) -> list[Run]:

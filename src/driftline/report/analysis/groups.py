@@ -178,12 +178,12 @@ def older_versions(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
 
 def _comparison_key(card: Card, older: Mapping[str, str] | None = None) -> JsonObject:
     """Return what two comparable runs share, flat, by the names of a spec."""
-    run = card.run
+    run, rules = card.run, card.protocol.get("label_rules")
     parts = {
         "data": run.data.settings,
         "model": run.model.settings,
         run.benchmark: run.options,
-        "reveal": run.reveal,
+        "reveal": {**run.reveal, **({"rules": ", ".join(rules)} if rules else {})},
         "device": run.device,
     }
     return {
@@ -238,7 +238,8 @@ def _labels(runs: Iterable[Run]) -> dict[str, str]:
     runs = list(runs)
     for text, run in {run.common_text: run for run in runs}.items():
         label = f"{run.method}{BY_ORACLE if _by_oracle(run.common) else ''}"
-        named[label][text] = {**run.common.run.method.settings, "selection": _selection(run.common)}
+        asked = run.common.run
+        named[label][text] = {**asked.method.settings, "lora": asked.lora, "selection": _selection(run.common)}
     labels = {}
     for label, settings in named.items():
         differing = _differing(settings.values())

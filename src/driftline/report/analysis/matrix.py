@@ -45,6 +45,8 @@ class MatrixCell:
     """Paired by seed with the baseline; None for the baseline itself."""
     certain: int = 0
     """1 or -1 if the interval of the gain excludes 0, by whether it is an improvement; else 0."""
+    cannot_run: bool = False
+    """Whether it needs what the benchmark does not give, such as labels."""
 
     @property
     def short_reason(self) -> str:
@@ -54,9 +56,10 @@ class MatrixCell:
 
 @dataclass(frozen=True)
 class MatrixColumn:
-    """A benchmark of the matrix."""
+    """A benchmark of the matrix, with its data."""
 
     benchmark: str
+    """The name of the column, which is the benchmark's unless the recipe gave it another one."""
     question: str
     reveals: str
     metric: Column | None = None
@@ -128,10 +131,11 @@ def _contents(paths: Iterable[Path]) -> Iterator[JsonObject]:
 def view(content: Settings, runs: Mapping[str, Run]) -> MatrixView:
     """Return a matrix from the content of its file and the runs that exist."""
     columns, placed, scores, better = [], {}, {}, {}
-    for described in sorted(content["benchmarks"], key=lambda one: registry.get("benchmark", one["name"]).place):
+    for described in sorted(content["benchmarks"], key=lambda one: registry.get("benchmark", _benchmark(one)).place):
         benchmark = described["name"]
         cells = [cell for cell in content["cells"] if cell["benchmark"] == benchmark]
-        column = MatrixColumn(benchmark, registry.get("benchmark", benchmark).question, described["reveals"])
+        question = registry.get("benchmark", _benchmark(described)).question
+        column = MatrixColumn(benchmark, question, described["reveals"])
         table = _table(benchmark, cells, runs)
         if table:
             column = _column(column, table)
@@ -142,6 +146,11 @@ def view(content: Settings, runs: Mapping[str, Run]) -> MatrixView:
     methods = tuple(content["methods"])
     keys = frozenset(key for cell in content["cells"] for key in cell["keys"])
     return MatrixView(tuple(columns), methods, len(content["seeds"]), placed, mean_ranks(scores, better), keys)
+
+
+def _benchmark(described: Settings) -> str:
+    """Return the benchmark of a column."""
+    return str(described.get("benchmark", described["name"]))
 
 
 def _table(benchmark: str, cells: Iterable[Settings], runs: Mapping[str, Run]) -> ResultTable | None:
@@ -169,7 +178,7 @@ def _cells(
         score = scores.get(cell["method"])
         reason = cell["reason"] or ("" if score else UNFINISHED)
         found[cell["method"], column.benchmark] = MatrixCell(
-            cell["label"], cell["uses"], reason, _brief_reason(cell), score
+            cell["label"], cell["uses"], reason, _brief_reason(cell), score, cannot_run=bool(cell.get("lacks"))
         )
     if table is None or column.metric is None:
         return found

@@ -50,7 +50,10 @@ def _assignments(card: Card) -> Iterator[str]:
         "data": _changed("dataset", run.data),
         "model": _changed("model", run.model),
         run.benchmark: _without(run.options, _option_defaults(run.benchmark)),
-        run.method.name: {key: value for key, value in run.method.settings.items() if f"{key}={value}" in label},
+        run.method.name: {
+            **{key: value for key, value in run.method.settings.items() if f"{key}={value}" in label},
+            **({"lora": run.lora} if run.lora else {}),
+        },
         "device": {key: value for key, value in run.device.items() if key != "precision"},
         "reveal": _without(run.reveal, LabelPolicy().model_dump()),
     }

@@ -26,7 +26,7 @@ from driftline.report.page.embed import PageCharts, PlacedChart
 from driftline.report.page.multiples import LONG, multiples
 from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow, text_columns, text_row
 
-CHOICES = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "epoch", "score")
+CHOICES = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "epoch", "epochs", "score")
 MAPS = ("accuracy", "transfer")  # figures
 HOVER = "Hover over a mark for its value, interval, n and seeds."
 CURVE = ["method", "time", "value", "low", "high", "n", "seeds"]
@@ -188,7 +188,7 @@ def validation_choices(results: ResultTable, page: PageCharts) -> Panel | None:
     ]
     if not rows:
         return None
-    details = {"fits": "in all phases", "train": "steps", "epoch": "kept", "score": "accuracy"}
+    details = {"fits": "in all phases", "train": "steps", "epoch": "kept", "epochs": "trained", "score": "accuracy"}
     names = {"train": "trained on", "weight_decay": "weight decay", "score": "validation"}
     columns = tuple(TableColumn(names.get(one, one), details.get(one, "")) for one in ("seed", "fits", *CHOICES))
     title = "Selection on validation data"

@@ -192,6 +192,7 @@ def _revealed(table: ResultTable) -> str:
     when = f"{delay} {'sample' if singly else 'step'}(s) late" if delay else at_once
     amount = "" if budget == "all" else f", at most {budget} per step"
     amount += f", {missing:.0%} of them never" if missing else ""
+    amount += f"; label rules: {', '.join(rules)}" if (rules := protocol.get("label_rules")) else ""
     return f"Revealed to the methods: {protocol['revealed']}, {when}{amount}."
 
 

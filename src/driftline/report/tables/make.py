@@ -10,6 +10,7 @@ from driftline.record.run import Record
 from driftline.report.analysis.displays import displays, select_methods
 from driftline.report.tables.arrange import Layout, arrange, relabel
 from driftline.report.tables.comparison import comparison_tables
+from driftline.report.tables.leaderboard import leaderboard_tables
 from driftline.report.tables.matrix import matrix_tables
 from driftline.report.tables.model import Table
 from driftline.report.tables.papers import paper_tables
@@ -28,6 +29,7 @@ def make_tables(
     *,
     paper: str | None = None,
     matrix: bool = False,
+    leaderboard: bool = False,
     compare: bool = False,
     ranks: bool = False,
     budget_macs: float | None = None,
@@ -42,19 +44,23 @@ def make_tables(
     notes: bool = True,
 ) -> Tables:
     """Return the tables of finished runs; the options are those of `driftline table`."""
-    if bool(paper) + matrix + compare + ranks > 1:
-        raise UserError("--paper, --matrix, --compare and --ranks each make a table of their own: give one of them")
-    if (metrics or order) and (paper or matrix or compare or ranks):
+    special = bool(paper) + matrix + leaderboard + compare + ranks
+    if special > 1:
         raise UserError(
-            "--metrics and --order are for tables of results, without --paper, --matrix, --compare, --ranks"
+            "--paper, --matrix, --leaderboard, --compare and --ranks each make a table of their own: give one of them"
         )
-    if methods and matrix:
+    if (metrics or order) and special:
+        raise UserError(
+            "--metrics and --order are for tables of results, without --paper, --matrix, --leaderboard, --compare, "
+            "--ranks"
+        )
+    if methods and (matrix or leaderboard):
         raise UserError("--methods cannot select from a matrix: `driftline run matrix --methods` makes another one")
     layout = Layout(tuple(columns), precision, caption, label, transpose, notes)
     record = record if budget_macs is None else _at_equal_compute(record, budget_macs)
     selected = select_methods(record, methods) if methods else record
-    if paper or matrix or compare or ranks:
-        tables = relabel(_special_tables(selected, paper, matrix, compare), displays(selected))
+    if special:
+        tables = relabel(_special_tables(selected, paper, matrix, leaderboard, compare), displays(selected))
     else:
         tables = result_tables(selected, metrics, methods, order)
     return Tables(tuple(arrange(tables, layout)), arranged=layout != Layout())
@@ -74,9 +80,11 @@ def _at_equal_compute(record: Record, budget: float) -> Record:
     return Record(cut)
 
 
-def _special_tables(record: Record, paper: str | None, matrix: bool, compare: bool) -> list[Table]:
+def _special_tables(record: Record, paper: str | None, matrix: bool, leaderboard: bool, compare: bool) -> list[Table]:
     if paper:
         return paper_tables(record, paper)
     if matrix:
         return matrix_tables(record)
+    if leaderboard:
+        return leaderboard_tables(record)
     return comparison_tables(record) if compare else ranking_tables(record)

@@ -29,12 +29,13 @@ SETTINGS = {
     "rdumb": {"entropy_fraction": 0.4, "reset_every": 1000},
 }
 PATHS = {"order": ["fog"], "paths": {"fog": [[1.0, 0.0], [0.0, 0.0]]}, "mixed": False}
+FROM_ANSWERS = "continual, severity 5"  # its table is made from answers: test_test_time_corruptions.py
 SEQUENCE = {"pretrain_classes": [0], "novel_classes": [1], "head": 2, "counts": [5, 3], "samples": 8, "sequence": 5}
 
 
 def options(benchmark: str, protocol: str) -> dict[str, Any]:
     if benchmark == "timeline":
-        return {"protocol": {"Eval-Stream": "stream", "Eval-Fix": "fix"}[protocol]}
+        return {"protocol": "fix" if protocol == "Eval-Fix" else "stream"}
     if benchmark == "seq-to-final":
         return seq_to_final.Options(shifts=protocol).model_dump(mode="json")
     if benchmark == "refinement":
@@ -69,7 +70,7 @@ def made(benchmark: str) -> list[Group]:
     """Groups in memory with a run for every printed method in every place, and a score for every printed number."""
     rows: dict[tuple[str, str, str, str], dict[Any, tuple[Any, ...]]] = defaultdict(dict)
     for number in published._all():
-        if number.benchmark == benchmark:
+        if number.benchmark == benchmark and number.protocol != FROM_ANSWERS:
             time = "5-shot 5-way" if number.metric == "episodic" else None
             for place in filled(number):
                 score = (number.metric, number.stat, time, None, 0.5, 0.4, 0.6, 10, "examples")
@@ -116,9 +117,12 @@ def table(source: str) -> str:
 @pytest.mark.parametrize("benchmark", ["timeline", "seq-to-final", "refinement", "test-time", "open-world"])
 def test_no_printed_number_is_shown_nowhere(benchmark: str) -> None:
     stored = [number for number in published._all() if number.benchmark == benchmark]
+    stored = [number for number in stored if number.protocol != FROM_ANSWERS]
     assert stored
     found, shown = made(benchmark), defaultdict(Counter)
     for name in [name for name in registry.names("paper-table") if name.startswith(f"{benchmark}/")]:
+        if name == "test-time/corruptions":
+            continue
         for grid in registry.get("paper-table", name)(found):
             for line in grid.rows:
                 if line.source:
@@ -128,11 +132,11 @@ def test_no_printed_number_is_shown_nowhere(benchmark: str) -> None:
     for number in stored:
         unit = 1e9 if number.metric.startswith("macs") else 1
         wanted[number.source][round(number.value / unit, 8)] += 1
-    for paper in papers():  # tables of sizes and distances have no runs, so no layout
+    for paper in papers():  # sizes, distances and values read off a figure have no layout, only the ledger
         for item in paper.items:
             for comparison in item.comparisons:
                 for number in published.from_source(comparison.source):
-                    counted = number.protocol.endswith(("sizes", "distances"))
+                    counted = number.protocol.endswith(("sizes", "distances", "in 1970"))
                     if counted and f"{number.metric}:{number.stat}" in comparison.metrics:
                         shown[number.source][round(number.value, 8)] += 1
     missing = {source: counts - shown[source] for source, counts in wanted.items() if counts - shown[source]}

@@ -39,9 +39,14 @@ BENCHMARK, FROZEN = "test-time", "frozen"
 DATA, MODEL = "imagenet-val", "resnet50"  # of the published numbers
 METHODS = ("frozen", "bn", "tent", "rpl", "slr", "cpl", "cotta", "eata", "eta", "rdumb")
 STREAMS = ("cin-c", "cin-3dcc", "ccc easy", "ccc medium", "ccc hard")
+ARRANGEMENT = (
+    *("label_order", "class_correlation", "class_imbalance", "label_concentration"),
+    *("domain_correlation", "domain_imbalance", "chain", "reset"),
+)
+"""Options that a run has only where they are not the default."""
 STREAM_OPTIONS = (
     *("order", "calibration", "difficulty", "target", "corruptions", "severity", "images", "images_per_point"),
-    *("files", "crop", "jpeg", "frost"),
+    *("files", "crop", "jpeg", "frost", *ARRANGEMENT),
 )
 IGNORED = tuple(f"{BENCHMARK}.{name}" for name in STREAM_OPTIONS)
 INTERVALS = (
@@ -106,6 +111,7 @@ def stream_name(group: Group) -> str:
     more = [f"{target:g}%"] if kind == "ccc" and target is not None else []
     more += [f"severity {options['severity']:g}"] if kind not in ("ccc", "gradual") and options["severity"] < 5 else []
     more += [str(options["corruptions"])] if options["corruptions"] else []
+    more += [f"{name.replace('_', ' ')} {options[name]}" for name in ARRANGEMENT if name in options]
     return ", ".join([name, *more])
 
 

@@ -1,0 +1,73 @@
+"""The table of error per corruption, by hand, and the printed rows beside it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from driftline.errors import UserError
+from driftline.record.run import Record, Run
+from driftline.report.tables.papers import paper_tables
+from driftline.report.tables.papers.test_time_corruptions import STANDARD
+
+from ...conftest import adapted, add_table, heads
+from .test_test_time import numbers
+
+SOURCE = "VCoTTA Tables 1-3, WRN-28-10"
+
+
+def run(folder: Path, label: str, seed: int, order: list[str], correct: str, **given: Any) -> Run:
+    """A run with two answers per visit of a corruption; after the last one the first comes again."""
+    paths = {name: [[5.0, 0.0]] for name in order}
+    schedule = {"order": order, "paths": paths, "mixed": False}
+    found = adapted(folder, label, seed, [0.5], options={"order": "cin-c"}, schedule=schedule, **given)
+    groups = [k // 2 for k in range(len(correct))]
+    add_table(found, "answers", {"group": groups, "correct": [letter == "y" for letter in correct]})
+    return found
+
+
+def test_errors_and_printed_rows(tmp_path: Path) -> None:
+    found = [
+        run(tmp_path, "bn", 0, ["snow", "fog"], "yyynnn"),  # snow: 2 of 4 wrong, in two visits; fog: 1 of 2
+        run(tmp_path, "bn", 1, ["fog", "snow"], "yynnyn"),  # fog: 1 of 4; snow: 2 of 2
+        run(tmp_path, "mine", 0, ["snow", "fog"], "yyynyy"),
+    ]
+    (table,) = paper_tables(Record(found), "test-time/corruptions")
+    assert heads(table) == ("snow", "fog", "mean")  # the usual order, not that of the stream
+    assert numbers(table) == {
+        "bn": [0.75, 0.375, 0.5625],
+        f"bn in {SOURCE}": [0.173, 0.153, 0.204],
+        "mine": [0.0, 0.5, 0.25],
+    }
+    assert "not comparable" in table.notes[-1]
+
+
+def test_other_orders_have_no_such_table(tmp_path: Path) -> None:
+    found = adapted(tmp_path, "bn", 0, [0.5], options={"order": "mixed"})
+    with pytest.raises(UserError, match="with order=cin-c"):
+        paper_tables(Record([found]), "test-time/corruptions")
+
+
+def printed() -> pd.DataFrame:
+    return pd.read_csv(str(files("driftline.published") / "test-time-corruptions.csv"))
+
+
+def test_printed_means_are_those_of_their_rows() -> None:
+    for _, row in printed().groupby(["data", "method"]):
+        values = row.set_index("stat")["value"]
+        assert set(values.index) == {*STANDARD, "mean"}
+        assert values[list(STANDARD)].mean() == pytest.approx(values["mean"], abs=0.0011)
+
+
+def test_every_printed_number_is_shown(tmp_path: Path) -> None:
+    for data, rows in printed().groupby("data"):
+        theirs = {method: row.set_index("stat")["value"] for method, row in rows.groupby("method")}
+        given = {"run__data": {"name": data, "settings": {}}, "data__name": data}
+        found = [run(tmp_path / data, method, 0, list(STANDARD), "y" * 30, **given) for method in theirs]
+        (table,) = paper_tables(Record(found), "test-time/corruptions")
+        shown = {row.name: numbers(table)[row.title] for row in table.rows if row.source}
+        assert shown == {method: [values[name] for name in (*STANDARD, "mean")] for method, values in theirs.items()}
