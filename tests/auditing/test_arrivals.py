@@ -88,7 +88,7 @@ def test_no_training_has_a_label_from_after_the_start_of_its_period() -> None:
 
 
 def test_label_times_one_period_later_are_a_delay_of_one() -> None:
-    frame = table("concept", rows=SIZE * 9).assign(when=np.arange(SIZE * 9)).drop(columns="colour")
+    frame = table("concept", rows=SIZE * 9).assign(when=np.arange(SIZE * 9)).drop(columns="color")
     timed = audited(frame.assign(known=frame["when"] + SIZE), label_time="known")
     late = audited(frame, delay=1)
     assert timed.first_replayed == late.first_replayed == 3
@@ -131,7 +131,7 @@ def test_a_period_counts_once_half_of_its_arriving_labels_are_known() -> None:
 
 BAD = [
     ({"label_time": "knwon"}, "no column of the frame 'knwon'"),
-    ({"label_time": "colour"}, "time column 'colour'"),
+    ({"label_time": "color"}, "time column 'color'"),
     ({"label_time": "a"}, "the time column has dates and label time column 'a' has numbers"),
     ({"label_time": "when"}, "must be different columns"),
     ({"label_time": "early"}, "400 labels have a 'early' before the 'when' of their rows"),

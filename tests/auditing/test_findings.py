@@ -1,4 +1,4 @@
-"""Every sentence about ageing is printed if its test has passed, and not otherwise."""
+"""Every sentence about aging is printed if its test has passed, and not otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftline.auditing.change_date import ChangeDate
 from driftline.auditing.checks import check_table
 from driftline.auditing.difference_tests import Course, OddPeriod
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.findings import Ageing, findings
+from driftline.auditing.findings import Aging, findings
 from driftline.auditing.frame import read_frame
 from driftline.auditing.label_shift import shift_between
 from driftline.auditing.metric import CLASS_METRICS
@@ -49,17 +49,17 @@ def verdict(**more: Any) -> Verdict:
     return Verdict(**{**given, **more})
 
 
-def ageing(verdict: Verdict, **more: Any) -> Ageing:
+def aging(verdict: Verdict, **more: Any) -> Aging:
     names = tuple(f"2024-{month:02d}" for month in range(1, 13))
     given: dict[str, Any] = {"cause_z": 9.0, "loss_since": (LOSS,) * 2, "loss_per_period": Estimate(0.012, 0.01, 0.014)}
-    return Ageing(verdict, SIZES, names, 1, "months", 95, **{**given, **more})
+    return Aging(verdict, SIZES, names, 1, "months", 95, **{**given, **more})
 
 
 STRONG = PairTests(order(0.002), 0.0005)
 
 
 def text(verdict: Verdict, **more: Any) -> str:
-    return " ".join(findings(ageing(verdict, **more)))
+    return " ".join(findings(aging(verdict, **more)))
 
 
 def aged(shape: Shape, dates: tuple[ChangeDate, ...] = ()) -> Verdict:
@@ -70,7 +70,7 @@ SMALL = replace(SIZES, staleness=Estimate(0.001, -0.01, 0.012))
 
 
 def test_nothing() -> None:
-    output = " ".join(findings(replace(ageing(verdict()), sizes=SMALL)))
+    output = " ".join(findings(replace(aging(verdict()), sizes=SMALL)))
     assert "Nothing in this table shows that models age" in output
     assert "(p = 0.41)" in output
     assert "would have noticed a loss of" in output
@@ -79,7 +79,7 @@ def test_nothing() -> None:
 
 def test_a_loss_or_an_order_without_the_other_tests_is_not_certain() -> None:
     assert "It is not certain that models age (order of periods p = 0.41" in text(verdict()), "old models are behind"
-    ordered = replace(ageing(verdict(recalibrated=PairTests(order(0.03), 0.5))), sizes=SMALL)
+    ordered = replace(aging(verdict(recalibrated=PairTests(order(0.03), 0.5))), sizes=SMALL)
     assert "It is not certain that models age (order of periods p = 0.03" in " ".join(findings(ordered))
 
 
@@ -119,7 +119,7 @@ def test_new_inputs_are_not_a_changed_relation() -> None:
     assert "relation" not in output
 
 
-def test_each_part_of_ageing_is_needed() -> None:
+def test_each_part_of_aging_is_needed() -> None:
     shape = Shape("gradual", start=0, end=11)
     for part in (
         {"recalibrated": PairTests(order(0.06), 0.0005)},
@@ -152,7 +152,7 @@ def test_unordered_and_odd_periods() -> None:
 
 
 def test_order_alone_and_too_few_periods() -> None:
-    ordered = ageing(verdict(recalibrated=PairTests(order(0.002), 0.5)))
+    ordered = aging(verdict(recalibrated=PairTests(order(0.002), 0.5)))
     small = " ".join(findings(replace(ordered, sizes=SMALL)))
     assert "more alike (p = 0.002), at a cost too small to show" in small
     assert "too small" not in " ".join(findings(ordered))
@@ -163,7 +163,7 @@ def test_order_alone_and_too_few_periods() -> None:
 @pytest.mark.parametrize(("change", "word"), [(-0.12, "harder"), (0.12, "easier")])
 def test_difficulty_is_a_finding_of_its_own(change: float, word: str) -> None:
     course = Course(0.001, change, None, 0.78, 0.78 + change)
-    output = " ".join(findings(replace(ageing(verdict(course=course)), sizes=SMALL)))
+    output = " ".join(findings(replace(aging(verdict(course=course)), sizes=SMALL)))
     assert f"The data got {word} (p = 0.001): a new model reaches accuracy 78.0% in the first" in output
     assert ("newer rows do not help" in output) == (word == "harder")
     assert "do not help" not in text(verdict(course=course)), "old models are surely behind"

@@ -96,13 +96,13 @@ def test_the_gate_is_an_exit_code(driftline: Callable[..., tuple[int, str, str]]
 
 
 def test_a_passed_gate_and_progress(driftline: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, err = driftline(*GOOD, "--fail-if", "tas<0.01", "--features", "a,b,colour", "--column", "colour=ignore")
+    code, out, err = driftline(*GOOD, "--fail-if", "tas<0.01", "--features", "a,b,color", "--column", "color=ignore")
     assert code == 0
     numbers = json.loads(Path("audit.json").read_text(encoding="utf-8"))
     assert numbers["data"]["features"] == ["a", "b"]
     assert [column["kind"] for column in numbers["data"]["columns"]] == ["number", "number", "ignore"]
     assert numbers["provenance"]["command"].startswith("driftline audit t.csv --time when --target y")
-    assert "--column colour=ignore" in numbers["provenance"]["command"]
+    assert "--column color=ignore" in numbers["provenance"]["command"]
     assert "page with charts: audit.html" in out
     assert "all numbers: audit.json" in out
     assert "gate passed: not tas<0.01 (tas = 0." in out
@@ -122,8 +122,8 @@ def test_a_passed_gate_and_progress(driftline: Callable[..., tuple[int, str, str
         (["--fail-if", "tsa<1"], "Did you mean 'tas'"),
         (["--predictions", "y2"], "not both"),
         (["--features", "a,zz"], "no column of t.csv 'zz'"),
-        (["--column", "colour"], "--column takes NAME=KIND"),
-        (["--column", "colour=numbr"], "no kind of column 'colour': 'numbr'. Did you mean 'number'"),
+        (["--column", "color"], "--column takes NAME=KIND"),
+        (["--column", "color=numbr"], "no kind of column 'color': 'numbr'. Did you mean 'number'"),
     ],
 )
 def test_bad_input_is_exit_code_2(
@@ -149,7 +149,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 def make():
-    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["colour"]), remainder="passthrough")
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["color"]), remainder="passthrough")
     return make_pipeline(encode, DecisionTreeClassifier(max_depth=4, random_state=0))
 
 def search():

@@ -188,11 +188,11 @@ def test_a_recommendation_is_never_surely_behind_by_more_than_half_a_point() -> 
     assert choose([best, perhaps, never]).recommendation.policy == "every-2-all"
 
 
-def test_nothing_is_retrained_without_ageing_or_a_sure_gain() -> None:
+def test_nothing_is_retrained_without_aging_or_a_sure_gain() -> None:
     best = policy("all-history", 0.80, (0.0, 0.0), 9, gained=0.03)
     never = policy("never", 0.77, (0.03, 0.05), 0, gained=0.0)
     assert choose([best, never], Calm).recommendation.policy == "never"
-    assert choose([best, never], Calm).recommendation.reason == "no-ageing"
+    assert choose([best, never], Calm).recommendation.reason == "no-aging"
     unsure = replace(best, gained=Estimate(0.03, -0.01, 0.07))
     assert choose([unsure, never]).recommendation.reason == "not-sure"
 

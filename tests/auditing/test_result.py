@@ -50,7 +50,7 @@ def test_every_number_can_be_named_in_a_gate(result: AuditResult) -> None:
 def test_the_layout_is_that_of_the_result(result: AuditResult, tmp_path: Path) -> None:
     result.write(json=tmp_path / "audit.json")
     layout = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
-    assert layout["format"] == 2
+    assert layout["format"] == 3
     assert layout["gate_values"] == result.gate_values
     source = layout["log"] or layout["sizes"][0]
     assert source["first_own"]["value"] == result.gate_values["first_own"]

@@ -52,9 +52,9 @@ def test_known_drift_gets_its_name(drift: Any) -> None:
         assert verdict.shape.kind == "abrupt"
         (date,) = verdict.dates
         assert abs(date.at - np.datetime64("2024-07-01")) < np.timedelta64(15, "D")
-        assert found.ageing is not None
-        assert found.ageing.cause_z is not None
-        assert found.ageing.cause_z > 3
+        assert found.aging is not None
+        assert found.aging.cause_z is not None
+        assert found.aging.cause_z > 3
         assert found.policies.recommendation.policy != "never"
         assert found.policies.recommended.behind.value <= 0.02
         assert "The relation between inputs and target changed" in str(found)
@@ -144,7 +144,7 @@ def test_harm_prevented_is_what_the_replay_gained(small: AuditResult) -> None:
 
 
 def test_the_report_opens_and_escapes(tmp_path: Path) -> None:
-    frame = table("covariate", rows=600).rename(columns={"a": "<script>alert(1)</script>", "colour": "a&b"})
+    frame = table("covariate", rows=600).rename(columns={"a": "<script>alert(1)</script>", "color": "a&b"})
     found = driftline.audit(frame, **{**QUICK, "period": "100 rows"})
     assert found.shift is not None
     assert [row.feature for row in found.shift.changed_features] == ["<script>alert(1)</script>"]
@@ -182,7 +182,7 @@ class Majority:
     """No scikit-learn, no classes_, no probabilities: fit and predict, in the table's own labels."""
 
     def fit(self, x: pd.DataFrame, y: np.ndarray) -> Majority:
-        assert list(x.columns) == ["a", "b", "colour"]
+        assert list(x.columns) == ["a", "b", "color"]
         values, counts = np.unique(y, return_counts=True)
         self.answer = values[counts.argmax()]
         return self
@@ -201,7 +201,7 @@ def test_gaps_texts_dates_and_numbers_to_predict() -> None:
     random = np.random.default_rng(0)
     frame["born"] = pd.Timestamp("1990-01-01") + pd.to_timedelta(random.integers(0, 9000, 400), unit="D")
     frame["says"] = ["it was " + " ".join(random.choice(list("abcdefgh"), 5)) + " then" for _ in range(400)]
-    frame.loc[::7, ["a", "colour", "born", "says"]] = None
+    frame.loc[::7, ["a", "color", "born", "says"]] = None
     frame.loc[3, "b"] = np.inf
     frame["y"] = frame["b"].where(np.isfinite(frame["b"]), 0) + 0.1 * random.normal(size=400)
     frame.loc[5, "y"] = np.nan
@@ -269,7 +269,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"task": "classification"}, "no task 'classification'"),
     ({"task": "number"}, "holds texts, not numbers"),
     ({"delay": -1}, "delay must be 0 or greater"),
-    ({"time": "colour"}, "time column 'colour' has"),
+    ({"time": "color"}, "time column 'color' has"),
     ({"train_until": "2020-01-01"}, "needs at least one training period"),
     ({"train_until": "spring"}, "is not a value of the time column"),
     ({"deployed": 12}, "needs at least 13"),
@@ -277,7 +277,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"metric": "rmse"}, "metric 'rmse' is for numbers"),
     ({"predictions": "y"}, "not both"),
     ({"perriod": "month"}, "no argument of audit 'perriod'. Did you mean 'period'"),
-    ({"columns": ["colour"]}, "--column takes NAME=KIND"),
+    ({"columns": ["color"]}, "--column takes NAME=KIND"),
 ]
 
 
@@ -314,12 +314,12 @@ def _numbers_table(y: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame({"when": when, "x": rng.normal(size=len(y)), "y": y})
 
 
-def test_pure_noise_is_not_called_ageing() -> None:
+def test_pure_noise_is_not_called_aging() -> None:
     y = np.random.default_rng(0).normal(size=800)
     found = driftline.audit(_numbers_table(y), **{**QUICK, "period": "100 rows"}, task="number")
     assert found.verdict is not None
     assert not found.verdict.has_skill
-    assert "ageing cannot be measured" in found.answers[0].text
+    assert "aging cannot be measured" in found.answers[0].text
     assert found.summary.word == "Inspect"
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.auditing.test_findings import DATE, SIZES, STRONG, aged, ageing, order, text, verdict
+from tests.auditing.test_findings import DATE, SIZES, STRONG, aged, aging, order, text, verdict
 from tests.auditing.test_policies import PARTS, Aged, Calm, policy
 
 from driftline.auditing.answers import Horizons, horizon_answer, policy_answer
@@ -28,7 +28,7 @@ def horizons(events: int = 4, p: float = 0.01, at: int | None = 2) -> Horizons:
 
 
 def sentence(found: Horizons, judged: Any = OLD) -> str:
-    return horizon_answer(found, ageing(judged, loss_since=(SIZES.staleness,)), "").text
+    return horizon_answer(found, aging(judged, loss_since=(SIZES.staleness,)), "").text
 
 
 def test_a_horizon_is_named_only_if_the_model_ages_and_the_curve_falls() -> None:
@@ -43,8 +43,8 @@ def test_a_horizon_is_named_only_if_the_model_ages_and_the_curve_falls() -> None
 
 def test_survival_is_compared_with_permuted_periods() -> None:
     assert "longer than in permuted periods (2, p = 0.01)" in sentence(horizons())
-    assert "within noise: permuted periods give 2, so it says nothing about ageing" in sentence(horizons(p=0.3))
-    assert "permuted periods give 2 (p = 0.01), but no ageing was found" in sentence(horizons(), verdict())
+    assert "within noise: permuted periods give 2, so it says nothing about aging" in sentence(horizons(p=0.3))
+    assert "permuted periods give 2 (p = 0.01), but no aging was found" in sentence(horizons(), verdict())
     never = sentence(horizons(events=0))
     assert never.count("not seen within 6 months") == 2
     assert "3.5" not in never
@@ -53,7 +53,7 @@ def test_survival_is_compared_with_permuted_periods() -> None:
 def answer(results: list[Any], judged: Any, parts: Any = PARTS, costs: Costs | None = None) -> str:
     metric = CLASS_METRICS["accuracy"]
     policies = recommend(results, judged(), metric, costs or Costs(), parts, False)
-    return policy_answer(policies, ageing(verdict()), {}, ()).text
+    return policy_answer(policies, aging(verdict()), {}, ()).text
 
 
 BEST = policy("window-3", 0.80, (0.0, 0.0), 9)
@@ -64,7 +64,7 @@ TRIVIAL = policy("trivial", 0.5, (0.3, 0.3), 0)
 
 def test_recommendations_in_words() -> None:
     calm = answer([BEST, HISTORY, NEVER, TRIVIAL], Calm)
-    assert calm.startswith("No retraining by the calendar. No ageing was found.")
+    assert calm.startswith("No retraining by the calendar. No aging was found.")
     assert "More rows would help" not in calm
     rows = (PARTS[0], Estimate(0.02, 0.01, 0.03))
     more = answer([BEST, HISTORY, NEVER, TRIVIAL], Calm, rows)
@@ -86,11 +86,11 @@ def test_recommendations_in_words() -> None:
 def test_several_dates_and_a_cost_that_is_not_sure() -> None:
     later = replace(DATE, at=DATE.at + 90, low=DATE.at + 89, high=DATE.at + 91)
     shape = Shape("abrupt", cuts=(Cut(5), Cut(8)))
-    two = " ".join(findings(ageing(aged(shape, (DATE, later)))))
+    two = " ".join(findings(aging(aged(shape, (DATE, later)))))
     assert "2024-05-14" in two
     assert "2024-08-12" in two
     unsure = replace(
-        ageing(OLD, loss_since=(SIZES.staleness,)), sizes=replace(SIZES, staleness=Estimate(0.01, -0.01, 0.03))
+        aging(OLD, loss_since=(SIZES.staleness,)), sizes=replace(SIZES, staleness=Estimate(0.01, -0.01, 0.03))
     )
     assert "It changes measurably, but costs less than 3.0 points." in " ".join(findings(unsure))
     assert "measurably" not in text(OLD, loss_since=(SIZES.staleness,))
@@ -104,5 +104,5 @@ def test_probabilities_that_are_too_sure_or_too_timid(slope: tuple[float, float,
 
 
 def test_few_periods() -> None:
-    few = replace(ageing(verdict(recalibrated=PairTests(order(0.4), 0.5))), periods=tuple("abcdefgh"))
+    few = replace(aging(verdict(recalibrated=PairTests(order(0.4), 0.5))), periods=tuple("abcdefgh"))
     assert "With only 8 periods an abrupt change may stay unnoticed" in " ".join(findings(few))

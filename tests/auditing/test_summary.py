@@ -11,7 +11,7 @@ import driftline
 from driftline.auditing import AuditResult
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.examples import table
-from driftline.auditing.findings import Ageing
+from driftline.auditing.findings import Aging
 from driftline.auditing.page.titles import over_time_title, policies_title
 from driftline.auditing.page.view import View
 from driftline.auditing.recommendation import Policies
@@ -33,14 +33,14 @@ def recommending(policies: Policies, policy: str, reason: Any, **changes: Any) -
     return replace(policies, recommendation=replace(policies.recommendation, policy=policy, reason=reason, **changes))
 
 
-def judged(ageing: Ageing, **changes: Any) -> Ageing:
-    return replace(ageing, verdict=replace(ageing.verdict, **changes))
+def judged(aging: Aging, **changes: Any) -> Aging:
+    return replace(aging, verdict=replace(aging.verdict, **changes))
 
 
-def calm(ageing: Ageing) -> Ageing:
+def calm(aging: Aging) -> Aging:
     """The same result, had no test found anything."""
-    quiet = replace(ageing.verdict.recalibrated, difference=1.0)
-    return judged(ageing, recalibrated=quiet, raw=quiet, odd=replace(ageing.verdict.odd, p=1.0))
+    quiet = replace(aging.verdict.recalibrated, difference=1.0)
+    return judged(aging, recalibrated=quiet, raw=quiet, odd=replace(aging.verdict.odd, p=1.0))
 
 
 def test_a_changed_relation_is_dated_and_retrained(result: AuditResult) -> None:
@@ -53,30 +53,28 @@ def test_a_changed_relation_is_dated_and_retrained(result: AuditResult) -> None:
 
 
 def test_another_word_where_the_finding_differs(result: AuditResult) -> None:
-    ageing, policies, data = result.ageing, result.policies, result.data
-    assert ageing is not None
+    aging, policies, data = result.aging, result.policies, result.data
+    assert aging is not None
     assert policies is not None
 
-    def summary(ageing: Ageing, policy: str, reason: str, newer: Estimate = NOTHING) -> Summary:
-        return summarize_model(ageing, recommending(policies, policy, reason, newer_rows=newer), data)
+    def summary(aging: Aging, policy: str, reason: str, newer: Estimate = NOTHING) -> Summary:
+        return summarize_model(aging, recommending(policies, policy, reason, newer_rows=newer), data)
 
-    assert summary(calm(ageing), "never", "no-ageing").word == "Keep it"
-    assert summary(calm(ageing), "never", "no-ageing").tone == "keep"
-    doubtful = summary(calm(ageing), "never", "no-ageing", GAIN)
+    assert summary(calm(aging), "never", "no-aging").word == "Keep it"
+    assert summary(calm(aging), "never", "no-aging").tone == "keep"
+    doubtful = summary(calm(aging), "never", "no-aging", GAIN)
     assert (doubtful.word, doubtful.rows[3].label) == ("Not certain", "If retrained")
-    assert summary(ageing, "never", "not-sure").word == "Not certain"
-    assert summary(ageing, "recalibrate", "recalibrate").word == "Recalibrate"
-    short = summary(judged(ageing, has_skill=False), "never", "unknown")
+    assert summary(aging, "never", "not-sure").word == "Not certain"
+    assert summary(aging, "recalibrate", "recalibrate").word == "Recalibrate"
+    short = summary(judged(aging, has_skill=False), "never", "unknown")
     assert short.word == "Not certain"
     assert short.sentences[0].startswith("Models of one period are no better than a constant answer")
     assert "longer periods" in short.sentences[1], "models of more rows are better"
     results = tuple(replace(one, above_trivial=NOTHING) for one in policies.results)
     hopeless = replace(recommending(policies, "never", "unknown"), results=results)
-    weak = summarize_model(judged(ageing, has_skill=False), hopeless, data)
+    weak = summarize_model(judged(aging, has_skill=False), hopeless, data)
     assert (weak.word, weak.sentences[0]) == ("Inspect", "The model is no better than a constant answer.")
-    few = summary(
-        judged(calm(ageing), recalibrated=replace(calm(ageing).verdict.recalibrated, order=None)), "never", "x"
-    )
+    few = summary(judged(calm(aging), recalibrated=replace(calm(aging).verdict.recalibrated, order=None)), "never", "x")
     assert few.word == "Not certain"
     assert "too few" in few.sentences[0]
 
@@ -110,32 +108,30 @@ def test_a_long_list_keeps_the_recommended_policy(result: AuditResult) -> None:
 
 
 def test_a_horizon_is_not_seen_only_where_no_model_has_the_event(result: AuditResult) -> None:
-    found, ageing = result.horizons, result.ageing
+    found, aging = result.horizons, result.aging
     assert found is not None
-    assert ageing is not None
+    assert aging is not None
 
-    def line(aged: Ageing, **changes: Any) -> str:
+    def line(aged: Aging, **changes: Any) -> str:
         sh = replace(found.sh, **changes)
         curve = replace(found.curve, horizon=2)
-        text = str(replace(result, ageing=aged, horizons=replace(found, sh=sh, curve=curve)))
+        text = str(replace(result, aging=aged, horizons=replace(found, sh=sh, curve=curve)))
         return next(row for row in text.splitlines() if row.startswith("Horizon"))
 
-    assert "within" in line(ageing, events=3, p=0.01)
-    assert f"after {ageing.age(2)} surely below 90% of a new model" in line(ageing, events=3, p=0.4)
-    assert "none beyond noise within" in line(calm(ageing), events=3, p=0.4)
-    assert "not seen within" in line(calm(ageing), events=0)
+    assert "within" in line(aging, events=3, p=0.01)
+    assert f"after {aging.age(2)} surely below 90% of a new model" in line(aging, events=3, p=0.4)
+    assert "none beyond noise within" in line(calm(aging), events=3, p=0.4)
+    assert "not seen within" in line(calm(aging), events=0)
 
 
 def test_more_rows_help_only_if_all_history_beats_never(result: AuditResult) -> None:
-    ageing, policies, data = result.ageing, result.policies, result.data
-    assert ageing is not None
+    aging, policies, data = result.aging, result.policies, result.data
+    assert aging is not None
     assert policies is not None
     for gained, helps in ((GAIN, True), (NOTHING, False)):
         results = tuple(replace(r, gained=gained) if r.policy == "all-history" else r for r in policies.results)
-        made = recommending(
-            replace(policies, results=results), "never", "no-ageing", newer_rows=NOTHING, more_rows=GAIN
-        )
-        found = summarize_model(calm(ageing), made, data)
+        made = recommending(replace(policies, results=results), "never", "no-aging", newer_rows=NOTHING, more_rows=GAIN)
+        found = summarize_model(calm(aging), made, data)
         assert ("more rows would help" in found.sentences[1]) is helps
         assert (found.rows[3].label == "If cheap") is helps
 
@@ -148,4 +144,4 @@ def test_the_cheaper_policy_surely_gains_with_fewer_retrainings(result: AuditRes
     assert found is not None
     assert found.gained.low > 0
     assert found.retrainings < most.recommended.retrainings
-    assert cheaper_policy(recommending(policies, "never", "no-ageing")) is None
+    assert cheaper_policy(recommending(policies, "never", "no-aging")) is None

@@ -34,7 +34,7 @@ def poisoned(frame: pd.DataFrame) -> pd.DataFrame:
     late = np.arange(len(frame)) >= 100 * POISONED
     frame.loc[late, "a"] = random.normal(50, 9, late.sum())
     frame.loc[late, "b"] = np.nan
-    frame.loc[late, "colour"] = random.choice(["never seen", "red"], late.sum())
+    frame.loc[late, "color"] = random.choice(["never seen", "red"], late.sum())
     if frame["y"].dtype == float:
         frame.loc[late, "y"] = random.normal(1e3, 1e3, late.sum())
     else:

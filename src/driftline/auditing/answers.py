@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from driftline.auditing.data import DataSummary
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.findings import Ageing, amount, behind_text, findings, interval, p_value
+from driftline.auditing.findings import Aging, amount, behind_text, findings, interval, p_value
 from driftline.auditing.horizons import AgeCurve, Horizon
 from driftline.auditing.label_shift import DistributionShift, LabelShift
 from driftline.auditing.log_quality import LogQuality
@@ -64,20 +64,20 @@ def describe_policy(policy: str) -> str:
     return descriptions.get(kind, f"retrain when {triggers.get(rest, f'the detector {rest} fires')}, on the rows since")
 
 
-def ageing_answer(ageing: Ageing | None, log: LogQuality | None) -> Answer:
+def aging_answer(aging: Aging | None, log: LogQuality | None) -> Answer:
     """Say whether the model aged or the data got harder, and how much it costs."""
     question = "Did the model age, or did the data get harder?"
-    if ageing is None:
+    if aging is None:
         assert log is not None
         return Answer(question, _log_quality(log))
-    sizes, metric = ageing.sizes, ageing.metric
-    text = " ".join(findings(ageing))
+    sizes, metric = aging.sizes, aging.metric
+    text = " ".join(findings(aging))
     text += (
         f" A new model reaches {metric.title} {metric.text(sizes.fresh.value)} {interval(metric, sizes.fresh)}, an "
         f"older one {metric.text(sizes.old.value)} {interval(metric, sizes.old)} in the same period: "
-        f"{behind_text(metric, sizes.staleness)} (models of {ageing.training_rows:,} rows)."
+        f"{behind_text(metric, sizes.staleness)} (models of {aging.training_rows:,} rows)."
     )
-    if sizes.tas.is_known and ageing.verdict.has_skill:
+    if sizes.tas.is_known and aging.verdict.has_skill:
         text += f" TAS = {_ratio(sizes.tas)} (1 means no loss by age)."
     return Answer(question, f"{text} {_baseline(sizes.baseline, sizes.above, metric)}")
 
@@ -111,46 +111,46 @@ def _log_quality(log: LogQuality) -> str:
     return text + _baseline(log.baseline, log.above, metric)
 
 
-def horizon_answer(horizons: Horizons | None, ageing: Ageing | None, length: str) -> Answer:
+def horizon_answer(horizons: Horizons | None, aging: Aging | None, length: str) -> Answer:
     """Say how long models last; a number of periods only if it is a matter of time."""
     question = "How long does a model last?"
-    if ageing is None:
+    if aging is None:
         return Answer(question, "Not known: a log has no new models to compare with.")
-    if horizons is None or not ageing.verdict.has_skill:
+    if horizons is None or not aging.verdict.has_skill:
         return Answer(question, "Not known: new models have too little skill for a ratio to it.")
     delta, curve = f"{100 * horizons.delta:g}%", horizons.curve
     size = f" ({length})" if length else ""
-    limit = ageing.age(horizons.sh.limit)
+    limit = aging.age(horizons.sh.limit)
     if curve.horizon is not None:
         at = curve.by_age[curve.horizon - 1]
         text = (
-            f"After {ageing.age(curve.horizon)}{size} an old model falls surely below {delta} of a new one "
+            f"After {aging.age(curve.horizon)}{size} an old model falls surely below {delta} of a new one "
             f"({100 * at.value:.0f}% [{100 * at.low:.0f}, {100 * at.high:.0f}])."
         )
-        if not (ageing.verdict.aged or ageing.verdict.miscalibrated):
+        if not (aging.verdict.aged or aging.verdict.miscalibrated):
             text += " Age was not found to be the cause."
     else:
         text = f"No horizon: within {limit}{size} old models do not surely fall below {delta} of a new one."
     names = (("SH", horizons.sh, f"below {delta} of a new one"), ("DH", horizons.dh, "15 points of accumulated drops"))
-    return Answer(question, " ".join([text, *(_survival(name, h, what, ageing) for name, h, what in names)]))
+    return Answer(question, " ".join([text, *(_survival(name, h, what, aging) for name, h, what in names)]))
 
 
-def _survival(name: str, horizon: Horizon, what: str, ageing: Ageing) -> str:
+def _survival(name: str, horizon: Horizon, what: str, aging: Aging) -> str:
     """Return the survival of single models, with what permuted periods give."""
-    k = ageing.pieces
+    k = aging.pieces
     if horizon.events == 0:
-        return f"{name} ({what}): not seen within {ageing.age(horizon.limit)}."
-    median = "" if horizon.median is None else f", half of the models by {ageing.age(horizon.median)}"
+        return f"{name} ({what}): not seen within {aging.age(horizon.limit)}."
+    median = "" if horizon.median is None else f", half of the models by {aging.age(horizon.median)}"
     text = (
-        f"{name} ({what}): {ageing.age(horizon.value)} [{horizon.low / k:.3g}, {horizon.high / k:.3g}] on average "
-        f"within {ageing.age(horizon.limit)}{median}; "
+        f"{name} ({what}): {aging.age(horizon.value)} [{horizon.low / k:.3g}, {horizon.high / k:.3g}] on average "
+        f"within {aging.age(horizon.limit)}{median}; "
     )
-    if ageing.verdict.aged and horizon.is_matter_of_time:
+    if aging.verdict.aged and horizon.is_matter_of_time:
         return f"{text}longer than in permuted periods ({horizon.permuted / k:.3g}, {p_value(horizon.p)})."
     if horizon.is_matter_of_time:
         permuted = f"{horizon.permuted / k:.3g} ({p_value(horizon.p)})"
-        return f"{text}permuted periods give {permuted}, but no ageing was found."
-    return f"{text}within noise: permuted periods give {horizon.permuted / k:.3g}, so it says nothing about ageing."
+        return f"{text}permuted periods give {permuted}, but no aging was found."
+    return f"{text}within noise: permuted periods give {horizon.permuted / k:.3g}, so it says nothing about aging."
 
 
 def shift_answer(shift: Shift | None, labels: LabelShift, data: DataSummary, harmless: bool) -> Answer:
@@ -194,15 +194,15 @@ def _inputs(shift: Shift, harmless: bool) -> list[str]:
 
 
 def policy_answer(
-    policies: Policies | None, ageing: Ageing | None, alarms: Mapping[str, Sequence[str]], notes: Sequence[str]
+    policies: Policies | None, aging: Aging | None, alarms: Mapping[str, Sequence[str]], notes: Sequence[str]
 ) -> Answer:
     """Recommend a policy, or say when detectors would have fired on a log."""
     question, skipped = "When should it be retrained?", "".join(f" {note}." for note in notes)
-    if policies is None or ageing is None:
+    if policies is None or aging is None:
         fired = "; ".join(f"{name}: {', '.join(periods[:5]) or 'never'}" for name, periods in alarms.items())
         return Answer(question, skipped.lstrip() + (f" Detectors would have fired in: {fired}." if fired else ""))
-    metric, chosen = ageing.metric, policies.recommended
-    text = f"{headline(policies)}. {_reason(policies, ageing)} {_replayed(policies, metric)}"
+    metric, chosen = aging.metric, policies.recommended
+    text = f"{headline(policies)}. {_reason(policies, aging)} {_replayed(policies, metric)}"
     if chosen.above_trivial.low <= 0:
         trivial = metric.text(policies[TRIVIAL].quality.value)
         text += f" Caution: it is not significantly better than the trivial baseline, a constant answer ({trivial})."
@@ -219,15 +219,15 @@ def headline(policies: Policies) -> str:
     return f"Retrain: {describe_policy(chosen.policy).removeprefix('retrain ')}"
 
 
-def _reason(policies: Policies, ageing: Ageing) -> str:
-    metric, made = ageing.metric, policies.recommendation
+def _reason(policies: Policies, aging: Aging) -> str:
+    metric, made = aging.metric, policies.recommendation
     chosen, best = policies.recommended, policies.best
     newer, more = amount(metric, made.newer_rows, sign=True), amount(metric, made.more_rows, sign=True)
     parts = f"Newer rows gain {newer}, more rows {more}."
     if made.reason == "unknown":
         return "Models of one period are no better than a constant answer."
-    if made.reason == "no-ageing":
-        found = "No ageing was found." if ageing.verdict.recalibrated.order is not None else "Periods are too few."
+    if made.reason == "no-aging":
+        found = "No aging was found." if aging.verdict.recalibrated.order is not None else "Periods are too few."
         if not policies.gains_by_more_rows:
             return found
         history = amount(metric, policies[ALL_HISTORY].gained, sign=True)

@@ -1,4 +1,4 @@
-"""What an audit says about ageing and change. A sentence is written only if its test has passed."""
+"""What an audit says about aging and change. A sentence is written only if its test has passed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELATION_Z = 3.0  # z of the period's help above which the relation changed
 
 
 @dataclass(frozen=True)
-class Ageing:
+class Aging:
     """Verdict and sizes of the deciding metric, with what the sentences need to name them."""
 
     verdict: Verdict
@@ -108,96 +108,96 @@ def date_text(date: ChangeDate) -> str:
     return texts[0] if texts[1] == texts[2] else f"{texts[0]} (between {texts[1]} and {texts[2]})"
 
 
-def findings(ageing: Ageing) -> list[str]:
-    """Return all sentences about ageing, change and difficulty."""
-    verdict = ageing.verdict
+def findings(aging: Aging) -> list[str]:
+    """Return all sentences about aging, change and difficulty."""
+    verdict = aging.verdict
     if not verdict.has_skill:
         return [
-            "Models of one period are no better than a constant answer (the trivial baseline), so ageing cannot be "
+            "Models of one period are no better than a constant answer (the trivial baseline), so aging cannot be "
             "measured."
         ]
     if verdict.aged:
-        sentences = _aged(ageing)
+        sentences = _aged(aging)
     elif verdict.miscalibrated:
-        sentences = _miscalibrated(ageing)
+        sentences = _miscalibrated(aging)
     elif verdict.unordered:
-        sentences = _unordered(ageing)
+        sentences = _unordered(aging)
     else:
-        sentences = _nothing(ageing)
-    if not ageing.has_probabilities and (verdict.aged or verdict.unordered):
+        sentences = _nothing(aging)
+    if not aging.has_probabilities and (verdict.aged or verdict.unordered):
         sentences.append(
             "The model gives no probabilities, so a moved base rate or more noise looks the same as a changed relation."
         )
-    return [*sentences, *_difficulty(ageing)]
+    return [*sentences, *_difficulty(aging)]
 
 
-def _aged(ageing: Ageing) -> list[str]:
-    verdict, sizes, metric = ageing.verdict, ageing.sizes, ageing.metric
+def _aged(aging: Aging) -> list[str]:
+    verdict, sizes, metric = aging.verdict, aging.sizes, aging.metric
     shape, p = verdict.shape, p_value(max(_order_p(verdict), verdict.recalibrated.difference))
     assert shape is not None
-    if ageing.only_inputs_changed:
+    if aging.only_inputs_changed:
         return [
             f"The model ages ({p}): older models lose {amount(metric, sizes.staleness)} because later inputs are new "
             "to them; at equal inputs no change was found. Rows that cover these inputs help, whenever they were "
             "collected."
         ]
-    sentences = _changes(ageing, shape, p)
+    sentences = _changes(aging, shape, p)
     if shape.further is not None:
-        sentences.append(_further(ageing))
+        sentences.append(_further(aging))
     if sizes.staleness.low <= 0:
         most = metric.difference(max(sizes.staleness.high, 0))
         sentences.append(f"It changes measurably, but costs less than {most}.")
     return sentences
 
 
-def _changes(ageing: Ageing, shape: Shape, p: str) -> list[str]:
+def _changes(aging: Aging, shape: Shape, p: str) -> list[str]:
     """Return how the relation between inputs and target changed over time."""
-    metric, dates = ageing.metric, ageing.verdict.dates
+    metric, dates = aging.metric, aging.verdict.dates
     if shape.kind == "abrupt":
         return [
             f"The model ages: {'on' if isinstance(date.at, np.datetime64) else 'at'} {date_text(date)} the relation "
             f"between inputs and target changed ({p}). Since then an older model loses {amount(metric, loss)}."
-            for date, loss in zip(dates, ageing.loss_since, strict=True)
+            for date, loss in zip(dates, aging.loss_since, strict=True)
         ]
     if shape.kind == "temporary":
         begin, end = (date_text(date) for date in dates)
         return [
             f"The relation between inputs and target changed for a time, from {begin} until {end}, and then returned "
-            f"({p}). Meanwhile an older model lost {amount(metric, ageing.loss_since[0])}."
+            f"({p}). Meanwhile an older model lost {amount(metric, aging.loss_since[0])}."
         ]
     if shape.kind == "gradual":
         assert shape.start is not None
         assert shape.end is not None
         return [
             f"The model ages: the relation between inputs and target changes gradually, from "
-            f"{ageing.periods[shape.start]} to {ageing.periods[shape.end]} ({p}). A model loses "
-            f"{amount(metric, _per_unit(ageing))} per {ageing.unit.removesuffix('s')} of age."
+            f"{aging.periods[shape.start]} to {aging.periods[shape.end]} ({p}). A model loses "
+            f"{amount(metric, _per_unit(aging))} per {aging.unit.removesuffix('s')} of age."
         ]
     if shape.kind == "recurring":
         assert shape.cycle is not None
         return [
-            f"The relation between inputs and target changes in a cycle of {ageing.age(shape.cycle)} ({p}). Old models "
+            f"The relation between inputs and target changes in a cycle of {aging.age(shape.cycle)} ({p}). Old models "
             "are not outdated, they are out of season: train on the same season, or give the model the season as an "
             "input."
         ]
     return [
         f"The model ages: the relation between inputs and target changes over time ({p}), but "
-        f"{len(ageing.periods)} periods do not show in which shape."
+        f"{len(aging.periods)} periods do not show in which shape."
     ]
 
 
-def _per_unit(ageing: Ageing) -> Estimate:
-    slope, k = ageing.loss_per_period, ageing.pieces
+def _per_unit(aging: Aging) -> Estimate:
+    slope, k = aging.loss_per_period, aging.pieces
     return Estimate(k * slope.value, k * slope.low, k * slope.high)
 
 
-def _further(ageing: Ageing) -> str:
-    shape = ageing.verdict.shape
+def _further(aging: Aging) -> str:
+    shape = aging.verdict.shape
     assert shape is not None
     assert shape.further is not None
     what = "a further change"
     if shape.further.family == "recurring":
-        what = f"a cycle of {ageing.age(shape.further.kernel.cycle)}"
+        what = f"a cycle of {aging.age(shape.further.kernel.cycle)}"
     return f"Besides, there is {what} ({p_value(shape.further.p)})."
 
 
@@ -205,38 +205,38 @@ def _order_p(verdict: Verdict) -> float:
     return verdict.recalibrated.order.p if verdict.recalibrated.order is not None else 1.0
 
 
-def _miscalibrated(ageing: Ageing) -> list[str]:
-    verdict = ageing.verdict
+def _miscalibrated(aging: Aging) -> list[str]:
+    verdict = aging.verdict
     assert verdict.raw.order is not None
-    p, rates = p_value(max(verdict.raw.order.p, verdict.raw.difference)), ageing.base_rates
+    p, rates = p_value(max(verdict.raw.order.p, verdict.raw.difference)), aging.base_rates
     found = "no change of the ranking was found."
-    if ageing.is_number:
+    if aging.is_number:
         text = f"Level or scale of the target moved ({p}): predictions are off; no other change was found."
     elif verdict.base_rate_moved and rates is not None:
         moved = f"from {100 * rates[0]:.0f}% to {100 * rates[1]:.0f}%"
-        text = f"The share of '{ageing.base_rate_class}' moved {moved} ({p}); scores are off; {found}"
-    elif ageing.slope is not None and (ageing.slope.high < 1 or ageing.slope.low > 1):
-        text = f"Old models are too {'sure' if ageing.slope.high < 1 else 'timid'} of later periods ({p}); {found}"
+        text = f"The share of '{aging.base_rate_class}' moved {moved} ({p}); scores are off; {found}"
+    elif aging.slope is not None and (aging.slope.high < 1 or aging.slope.low > 1):
+        text = f"Old models are too {'sure' if aging.slope.high < 1 else 'timid'} of later periods ({p}); {found}"
     else:
         text = f"The probabilities of old models are off in later periods ({p}); {found}"
-    return [text, *_few_periods(ageing)]
+    return [text, *_few_periods(aging)]
 
 
-def _few_periods(ageing: Ageing) -> list[str]:
-    if len(ageing.periods) >= FEW_PERIODS:
+def _few_periods(aging: Aging) -> list[str]:
+    if len(aging.periods) >= FEW_PERIODS:
         return []
-    return [f"With only {len(ageing.periods)} periods an abrupt change may stay unnoticed; 12 or more are better."]
+    return [f"With only {len(aging.periods)} periods an abrupt change may stay unnoticed; 12 or more are better."]
 
 
-def _unordered(ageing: Ageing) -> list[str]:
-    verdict = ageing.verdict
+def _unordered(aging: Aging) -> list[str]:
+    verdict = aging.verdict
     if verdict.is_odd:
-        name = ageing.periods[verdict.odd.index]
+        name = aging.periods[verdict.odd.index]
         sentences = [
             f"Period {name} is unlike all others ({p_value(verdict.odd.p)}). Look at the data of {name} before you "
             "look at the model."
         ]
-        if verdict.odd.index == len(ageing.periods) - 1:
+        if verdict.odd.index == len(aging.periods) - 1:
             sentences.append("If this is a change, it is too recent to distinguish from a single odd period.")
         return sentences
     return [
@@ -245,12 +245,12 @@ def _unordered(ageing: Ageing) -> list[str]:
     ]
 
 
-def _nothing(ageing: Ageing) -> list[str]:
-    verdict, metric = ageing.verdict, ageing.metric
+def _nothing(aging: Aging) -> list[str]:
+    verdict, metric = aging.verdict, aging.metric
     order = verdict.recalibrated.order
     if order is None:
-        return [f"{len(ageing.periods)} periods are too few to tell order from chance (an audit needs {MIN_PERIODS})."]
-    behind = ageing.sizes.staleness.low > 0
+        return [f"{len(aging.periods)} periods are too few to tell order from chance (an audit needs {MIN_PERIODS})."]
+    behind = aging.sizes.staleness.low > 0
     if verdict.only_ordered and not behind:
         return [f"Periods close in time are more alike ({p_value(order.p)}), at a cost too small to show."]
     if order.p <= LEVEL or behind:
@@ -258,17 +258,17 @@ def _nothing(ageing: Ageing) -> list[str]:
         return [
             f"It is not certain that models age (order of periods {p_value(order.p)}, advantage of a period's own "
             f"model {difference}).",
-            *_few_periods(ageing),
+            *_few_periods(aging),
         ]
     return [
         f"Nothing in this table shows that models age: a model of one period does as well in the others "
-        f"({p_value(order.p)}). The audit would have noticed a loss of {metric.difference(ageing.sizes.noticeable())}.",
-        *_few_periods(ageing),
+        f"({p_value(order.p)}). The audit would have noticed a loss of {metric.difference(aging.sizes.noticeable())}.",
+        *_few_periods(aging),
     ]
 
 
-def _difficulty(ageing: Ageing) -> list[str]:
-    verdict, metric = ageing.verdict, ageing.metric
+def _difficulty(aging: Aging) -> list[str]:
+    verdict, metric = aging.verdict, aging.metric
     if not verdict.changed_difficulty:
         return []
     course = verdict.course
@@ -277,7 +277,7 @@ def _difficulty(ageing: Ageing) -> list[str]:
         f"The data got {word} ({p_value(course.p)}): a new model reaches {metric.title} {metric.text(course.first)} in "
         f"the first and {metric.text(course.last)} in the last periods."
     )
-    calm = not (verdict.aged or verdict.miscalibrated or verdict.unordered) and ageing.sizes.staleness.low <= 0
+    calm = not (verdict.aged or verdict.miscalibrated or verdict.unordered) and aging.sizes.staleness.low <= 0
     if verdict.harder and calm:
         text += " Older models suffer no more than new ones; newer rows do not help."
     return [text]

@@ -1,4 +1,4 @@
-"""How long models last, as survival: Kaplan-Meier over models, compared with permuted periods and with no ageing."""
+"""How long models last, as survival: Kaplan-Meier over models, compared with permuted periods and with no aging."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Horizon(Estimate):
     """The same mean in permuted periods, on average."""
     p: float = np.nan
     """Share of permutations that last as long."""
-    no_ageing: tuple[float, float] = (np.nan, np.nan)
+    no_aging: tuple[float, float] = (np.nan, np.nan)
     """Range of the same mean if every model were as good as a new one, from noise alone (95 %)."""
 
     @property
@@ -106,7 +106,7 @@ def measure_horizon(events: Events, scores: ScoreMatrix, random: np.random.Gener
     order = np.stack([random.permutation(len(A)) for _ in range(DRAWS)])
     permuted = means(A[order[:, :, None], order[:, None, :]])
     low, high = percentile_interval(means(_resampled(scores, random)))
-    calm = percentile_interval(means(_without_ageing(scores, random)))
+    calm = percentile_interval(means(_without_aging(scores, random)))
     below = np.flatnonzero(shares < 0.5)
     return Horizon(
         value=value,
@@ -120,7 +120,7 @@ def measure_horizon(events: Events, scores: ScoreMatrix, random: np.random.Gener
         survival=tuple(shares.tolist()),
         permuted=float(permuted.mean()),
         p=float((1 + (permuted >= value - 1e-12).sum()) / (DRAWS + 1)),
-        no_ageing=(float(calm[0]), float(calm[1])),
+        no_aging=(float(calm[0]), float(calm[1])),
     )
 
 
@@ -157,7 +157,7 @@ def _resampled(scores: ScoreMatrix, random: np.random.Generator) -> np.ndarray:
     return draws
 
 
-def _without_ageing(scores: ScoreMatrix, random: np.random.Generator) -> np.ndarray:
+def _without_aging(scores: ScoreMatrix, random: np.random.Generator) -> np.ndarray:
     """Return matrices in which every model is as good as a new one, up to noise of training and of rows."""
     size, train = scores.size, np.sqrt(scores.training_variance)
     variance = np.zeros(size)

@@ -12,7 +12,7 @@ from driftline.auditing.policies import TRIVIAL, PolicyResult
 from driftline.auditing.replay import ALL_HISTORY, NEVER, RECALIBRATE
 from driftline.auditing.verdict import Verdict
 
-Reason = Literal["no-ageing", "recalibrate", "knee", "cheapest", "not-sure", "unknown"]
+Reason = Literal["no-aging", "recalibrate", "knee", "cheapest", "not-sure", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def recommend(
 ) -> Policies:
     """Return the policies with their costs and frontier, and the recommended one.
 
-    Without ageing nothing is retrained by the calendar. If costs are given, the cheapest policy is chosen. Otherwise a
+    Without aging nothing is retrained by the calendar. If costs are given, the cheapest policy is chosen. Otherwise a
     miscalibrated model is recalibrated if that surely gains and no retraining is surely better; else, with a sure
     gain, the policy with the fewest retrainings among those close to the best is chosen.
     """
@@ -124,7 +124,7 @@ def _choose(
     if not verdict.has_skill:
         return NEVER, "unknown"
     if not (verdict.aged or verdict.miscalibrated or last_is_odd):
-        return NEVER, "no-ageing"
+        return NEVER, "no-aging"
     if costs.given:
         return min(real, key=lambda result: (result.cost, result.retrainings)).policy, "cheapest"
     repaired = by_name.get(RECALIBRATE)

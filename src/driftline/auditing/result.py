@@ -15,7 +15,7 @@ from driftline.auditing import gate
 from driftline.auditing.answers import (
     Answer,
     Horizons,
-    ageing_answer,
+    aging_answer,
     headline,
     horizon_answer,
     policy_answer,
@@ -25,7 +25,7 @@ from driftline.auditing.calibration_over_time import Calibration, calibration_se
 from driftline.auditing.data import DataSummary
 from driftline.auditing.detectors import DetectorResult
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.findings import Ageing
+from driftline.auditing.findings import Aging
 from driftline.auditing.label_shift import LabelShift
 from driftline.auditing.log_quality import LogQuality
 from driftline.auditing.log_summary import summarize_log
@@ -43,7 +43,7 @@ from driftline.errors import MissingExtra
 from driftline.io.atomic import write_bytes, write_json
 from driftline.types import JsonObject
 
-FORMAT = 2  # of audit.json; raised when its layout changes
+FORMAT = 3  # of audit.json; raised when its layout changes
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class AuditResult:
     provenance: Provenance
     data: DataSummary = field(repr=False)
     label_shift: LabelShift = field(repr=False)
-    ageing: Ageing | None = field(repr=False, default=None)
+    aging: Aging | None = field(repr=False, default=None)
     """None if predictions are logged."""
     sizes: tuple[Sizes, ...] = field(repr=False, default=())
     """By metric; the first one decides."""
@@ -113,7 +113,7 @@ class AuditResult:
     @property
     def verdict(self) -> Verdict | None:
         """What the tests say; None if predictions are logged."""
-        return None if self.ageing is None else self.ageing.verdict
+        return None if self.aging is None else self.aging.verdict
 
     @property
     def metric(self) -> Metric:
@@ -134,9 +134,9 @@ class AuditResult:
         """The verdict in one word, two sentences and four rows."""
         if self.log is not None:
             return summarize_log(self.log, self.log_alarms, self.data)
-        assert self.ageing is not None
+        assert self.aging is not None
         assert self.policies is not None
-        return summarize_model(self.ageing, self.policies, self.data)
+        return summarize_model(self.aging, self.policies, self.data)
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -144,18 +144,18 @@ class AuditResult:
         verdict = self.verdict
         harmless = verdict is not None and verdict.has_skill and not (verdict.aged or verdict.miscalibrated)
         return (
-            ageing_answer(self.ageing, self.log),
-            horizon_answer(self.horizons, self.ageing, self.data.length),
+            aging_answer(self.aging, self.log),
+            horizon_answer(self.horizons, self.aging, self.data.length),
             shift_answer(self.shift, self.label_shift, self.data, harmless),
-            policy_answer(self.policies, self.ageing, self.log_alarms, self.skipped),
+            policy_answer(self.policies, self.aging, self.log_alarms, self.skipped),
             *self._segment_answer(),
             self._label_free_answer(),
         )
 
     def _segment_answer(self) -> list[Answer]:
-        if self.slices is None or self.ageing is None:
+        if self.slices is None or self.aging is None:
             return []
-        return [Answer("Which segments decay?", " ".join(slice_sentences(self.slices, self.ageing.age)))]
+        return [Answer("Which segments decay?", " ".join(slice_sentences(self.slices, self.aging.age)))]
 
     def _label_free_answer(self) -> Answer:
         sentences = estimate_sentences(self.estimated_quality, self.data.target)

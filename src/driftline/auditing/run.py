@@ -16,12 +16,12 @@ from driftline.auditing.frame import Frame, read_frame
 from driftline.auditing.metric import choose_metrics
 from driftline.auditing.notebook_progress import notebook_progress
 from driftline.auditing.options import DEFAULT_MODEL, AuditOptions, show_nothing, with_options
+from driftline.auditing.pipeline import Pipeline
 from driftline.auditing.recommendation import Costs
 from driftline.auditing.result import AuditResult, Provenance
 from driftline.auditing.sampling import Request, drawn_from
 from driftline.auditing.table import WANTED_PERIODS, AuditTable, Limits, periods_until, prepare
 from driftline.auditing.tasks import Kept, TaskRunner, scratch_store
-from driftline.auditing.work import Work
 from driftline.data.formats.dialect import Dialect
 from driftline.data.formats.table_file import AS_RECOGNIZED
 from driftline.engine.executors.config import ExecutorConfig
@@ -64,11 +64,11 @@ def audit(frame: object, options: AuditOptions) -> AuditResult:
     runner = TaskRunner(config, kept_tasks(table, options))
     display = notebook_progress() if options.on_progress is None else None
     on_progress = options.on_progress or display or show_nothing
-    work = Work(table, metrics, bool(options.metrics), runner, on_progress, options.quick)
+    pipeline = Pipeline(table, metrics, bool(options.metrics), runner, on_progress, options.quick)
     if table.is_log:
-        result = work.audit_log(provenance)
+        result = pipeline.audit_log(provenance)
     else:
-        result = work.audit_model(provenance, options.delta, Costs(options.cost_error, options.cost_retrain))
+        result = pipeline.audit_model(provenance, options.delta, Costs(options.cost_error, options.cost_retrain))
     runner.end()
     if display is not None:
         display.close()

@@ -68,7 +68,7 @@ class Slices:
     """The metric of the sizes: one that has a value for each row."""
     segments: tuple[Segment, ...]
     level: float
-    """p at or below which a segment counts as decayed: stricter if the whole table shows no ageing."""
+    """p at or below which a segment counts as decayed: stricter if the whole table shows no aging."""
 
     @property
     def decaying(self) -> tuple[Segment, ...]:

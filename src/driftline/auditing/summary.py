@@ -9,7 +9,7 @@ import numpy as np
 
 from driftline.auditing.data import DataSummary
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.findings import Ageing, amount, behind_text, interval, p_value
+from driftline.auditing.findings import Aging, amount, behind_text, interval, p_value
 from driftline.auditing.policies import PolicyResult
 from driftline.auditing.recommendation import Policies
 from driftline.auditing.replay import ALL_HISTORY, NEVER, RECALIBRATE
@@ -53,15 +53,15 @@ def _bracketed(note: str) -> list[str]:
     return [f"({note})"] if note else []
 
 
-def summarize_model(ageing: Ageing, policies: Policies, data: DataSummary) -> Summary:
+def summarize_model(aging: Aging, policies: Policies, data: DataSummary) -> Summary:
     """Return the verdict about a model that can be trained."""
-    word, tone = _word(ageing, policies)
-    rows = (_gain(ageing, policies, data), _cause(ageing, policies), _certainty(ageing, policies, tone))
-    last = _cost(policies) if policies.costs.given else _if_costly(ageing, policies, data)
+    word, tone = _word(aging, policies)
+    rows = (_gain(aging, policies, data), _cause(aging, policies), _certainty(aging, policies, tone))
+    last = _cost(policies) if policies.costs.given else _if_costly(aging, policies, data)
     return Summary(
         word,
         tone,
-        (_finding(ageing, policies, PeriodNames(data.periods, data.period)), _action(ageing, policies, data, word)),
+        (_finding(aging, policies, PeriodNames(data.periods, data.period)), _action(aging, policies, data, word)),
         (*rows, last),
     )
 
@@ -72,10 +72,10 @@ def compared_policy(policies: Policies, deployed: int) -> PolicyResult:
     return policies[f"window-{deployed}"] if chosen.policy == NEVER else chosen
 
 
-def _word(ageing: Ageing, policies: Policies) -> tuple[str, Tone]:
-    verdict, policy = ageing.verdict, policies.recommendation.policy
+def _word(aging: Aging, policies: Policies) -> tuple[str, Tone]:
+    verdict, policy = aging.verdict, policies.recommendation.policy
     if not verdict.has_skill:
-        return "Not certain" if _periods_are_short(ageing, policies) else "Inspect", "unclear"
+        return "Not certain" if _periods_are_short(aging, policies) else "Inspect", "unclear"
     if policy == RECALIBRATE:
         return "Recalibrate", "act"
     if policy != NEVER:
@@ -83,54 +83,54 @@ def _word(ageing: Ageing, policies: Policies) -> tuple[str, Tone]:
     if verdict.is_odd:
         return "Inspect", "unclear"
     made = policies.recommendation
-    if made.reason == "not-sure" or verdict.recalibrated.order is None or _gains_without_ageing(policies):
+    if made.reason == "not-sure" or verdict.recalibrated.order is None or _gains_without_aging(policies):
         return "Not certain", "unclear"
     return "Keep it", "keep"
 
 
-def _gains_without_ageing(policies: Policies) -> bool:
-    """Return whether newer rows surely gained, although no ageing was found."""
+def _gains_without_aging(policies: Policies) -> bool:
+    """Return whether newer rows surely gained, although no aging was found."""
     made = policies.recommendation
-    return made.reason == "no-ageing" and made.newer_rows.low > 0
+    return made.reason == "no-aging" and made.newer_rows.low > 0
 
 
-def _periods_are_short(ageing: Ageing, policies: Policies) -> bool:
+def _periods_are_short(aging: Aging, policies: Policies) -> bool:
     """Return whether models of one period have no skill, but those of more rows, in the best policy, surely have."""
-    return not ageing.verdict.has_skill and policies.best.above_trivial.low > 0
+    return not aging.verdict.has_skill and policies.best.above_trivial.low > 0
 
 
-def _finding(ageing: Ageing, policies: Policies, names: PeriodNames) -> str:
+def _finding(aging: Aging, policies: Policies, names: PeriodNames) -> str:
     """Return what was found, in one sentence."""
-    verdict = ageing.verdict
-    if _periods_are_short(ageing, policies):
-        return "Models of one period are no better than a constant answer, so ageing cannot be measured."
+    verdict = aging.verdict
+    if _periods_are_short(aging, policies):
+        return "Models of one period are no better than a constant answer, so aging cannot be measured."
     if not verdict.has_skill:
         return "The model is no better than a constant answer."
     if verdict.aged:
-        return _change(ageing, names)
+        return _change(aging, names)
     if verdict.miscalibrated and verdict.harder:
         return "The data got harder for new models too, and old ones are off in later periods."
     if verdict.miscalibrated:
-        return _miscalibration(ageing)
+        return _miscalibration(aging)
     if verdict.is_odd:
-        name = names.text(ageing.periods[verdict.odd.index])
+        name = names.text(aging.periods[verdict.odd.index])
         return f"{name[:1].upper()}{name[1:]} is unlike all others."
     if verdict.unordered:
         return "Periods differ, but not in the order of time."
     if verdict.harder:
         return "The data got harder, for new models as much as for old ones."
     if verdict.recalibrated.order is None:
-        return f"{len(ageing.periods)} periods are too few to tell order from chance (at least {MIN_PERIODS})."
-    if verdict.only_ordered or ageing.sizes.staleness.low > 0 or verdict.recalibrated.order.p <= LEVEL:
+        return f"{len(aging.periods)} periods are too few to tell order from chance (at least {MIN_PERIODS})."
+    if verdict.only_ordered or aging.sizes.staleness.low > 0 or verdict.recalibrated.order.p <= LEVEL:
         return "It is not certain that models age."
     return "Nothing in this table shows that models age."
 
 
-def _change(ageing: Ageing, names: PeriodNames) -> str:
-    verdict, relation = ageing.verdict, "The relation between inputs and target"
+def _change(aging: Aging, names: PeriodNames) -> str:
+    verdict, relation = aging.verdict, "The relation between inputs and target"
     shape, dates = verdict.shape, [_on(date.at) for date in verdict.dates]
     assert shape is not None
-    if ageing.only_inputs_changed:
+    if aging.only_inputs_changed:
         return "Later inputs are new to older models, which fall behind."
     if shape.kind == "abrupt":
         times = f"{len(dates)} times, last" if len(dates) > 1 else ""
@@ -139,9 +139,9 @@ def _change(ageing: Ageing, names: PeriodNames) -> str:
         begin, end = (time_text(date.at) for date in verdict.dates)
         return f"{relation} changed for a time, from {begin} until {end}."
     if shape.kind == "gradual" and shape.start is not None:
-        return f"{relation} changes gradually since {names.text(ageing.periods[shape.start])}."
+        return f"{relation} changes gradually since {names.text(aging.periods[shape.start])}."
     if shape.kind == "recurring" and shape.cycle is not None:
-        return f"{relation} changes in a cycle of {ageing.age(shape.cycle)}."
+        return f"{relation} changes in a cycle of {aging.age(shape.cycle)}."
     return f"{relation} changes over time."
 
 
@@ -149,22 +149,22 @@ def _on(time: object) -> str:
     return f"{'on' if isinstance(time, np.datetime64) else 'at'} {time_text(time)}"
 
 
-def _miscalibration(ageing: Ageing) -> str:
-    rates = ageing.base_rates
-    if ageing.is_number:
+def _miscalibration(aging: Aging) -> str:
+    rates = aging.base_rates
+    if aging.is_number:
         return "Level or scale of the target moved, so predictions are off."
-    if ageing.verdict.base_rate_moved and rates is not None:
+    if aging.verdict.base_rate_moved and rates is not None:
         moved = f"from {100 * rates[0]:.0f}% to {100 * rates[1]:.0f}%"
-        return f"The share of '{ageing.base_rate_class}' moved {moved}, so probabilities are off."
+        return f"The share of '{aging.base_rate_class}' moved {moved}, so probabilities are off."
     return "The probabilities of old models are off in later periods."
 
 
-def _action(ageing: Ageing, policies: Policies, data: DataSummary, word: str) -> str:
+def _action(aging: Aging, policies: Policies, data: DataSummary, word: str) -> str:
     """Return what to do, in one sentence."""
-    verdict, made = ageing.verdict, policies.recommendation
+    verdict, made = aging.verdict, policies.recommendation
     if made.policy != NEVER:
         return f"{policy_action(made.policy, data.unit, data.deployed)}."
-    if _periods_are_short(ageing, policies):
+    if _periods_are_short(aging, policies):
         return "Audit it again with longer periods (--period) or more rows."
     if not verdict.has_skill:
         return "Look for better inputs before you think of retraining."
@@ -172,7 +172,7 @@ def _action(ageing: Ageing, policies: Policies, data: DataSummary, word: str) ->
         return "Look at the data of that period before you look at the model."
     if made.reason == "not-sure":
         return "No retraining surely gains on this table."
-    if _gains_without_ageing(policies):
+    if _gains_without_aging(policies):
         return "Newer rows gained all the same: audit it again when there are more periods."
     if word == "Not certain":
         return "Audit it again when there are 12 periods or more."
@@ -183,8 +183,8 @@ def _action(ageing: Ageing, policies: Policies, data: DataSummary, word: str) ->
     return "Keep the model as it is; no retraining by the calendar is needed."
 
 
-def _gain(ageing: Ageing, policies: Policies, data: DataSummary) -> SummaryRow:
-    metric, never = ageing.metric, policies[NEVER]
+def _gain(aging: Aging, policies: Policies, data: DataSummary) -> SummaryRow:
+    metric, never = aging.metric, policies[NEVER]
     compared = compared_policy(policies, data.deployed)
     instead = f"{metric.text(compared.quality.value)} instead of {metric.text(never.quality.value)}"
     gain, ends = metric.difference(compared.gained.value, sign=True), interval(metric, compared.gained)
@@ -195,11 +195,11 @@ def _gain(ageing: Ageing, policies: Policies, data: DataSummary) -> SummaryRow:
     return SummaryRow("Gain", gain, f"{ends} if retrained {how}: {sure}", instead)
 
 
-def _cause(ageing: Ageing, policies: Policies) -> SummaryRow:
-    verdict, metric, sizes = ageing.verdict, ageing.metric, ageing.sizes
+def _cause(aging: Aging, policies: Policies) -> SummaryRow:
+    verdict, metric, sizes = aging.verdict, aging.metric, aging.sizes
     behind = behind_text(metric, sizes.staleness)
     made = policies.recommendation
-    parts = f"newer rows {_signed(ageing, made.newer_rows)}, more rows {_signed(ageing, made.more_rows)}"
+    parts = f"newer rows {_signed(aging, made.newer_rows)}, more rows {_signed(aging, made.more_rows)}"
     course, word = verdict.course, "harder" if verdict.harder else "easier"
     course_text = f"{metric.text(course.first)} to {metric.text(course.last)} for a new model"
     also = f"the data also got {word}, from {course_text}; " if verdict.changed_difficulty else ""
@@ -213,16 +213,16 @@ def _cause(ageing: Ageing, policies: Policies) -> SummaryRow:
         return SummaryRow("Cause", f"The data got {word}:", course_text, f"an old model is {behind}")
     if verdict.unordered:
         return SummaryRow("Cause", "Periods differ, not by age:", f"other models are {behind}", parts)
-    answer = "Behind, but not surely by age:" if sizes.staleness.low > 0 else "No ageing found:"
+    answer = "Behind, but not surely by age:" if sizes.staleness.low > 0 else "No aging found:"
     return SummaryRow("Cause", answer, behind, parts)
 
 
-def _signed(ageing: Ageing, estimate: Estimate) -> str:
-    return amount(ageing.metric, estimate, sign=True).replace(" points", "")
+def _signed(aging: Aging, estimate: Estimate) -> str:
+    return amount(aging.metric, estimate, sign=True).replace(" points", "")
 
 
-def _certainty(ageing: Ageing, policies: Policies, tone: Tone) -> SummaryRow:
-    verdict, metric, chosen = ageing.verdict, ageing.metric, policies.recommended
+def _certainty(aging: Aging, policies: Policies, tone: Tone) -> SummaryRow:
+    verdict, metric, chosen = aging.verdict, aging.metric, policies.recommended
     tests = verdict.raw if verdict.miscalibrated else verdict.recalibrated
     p = "" if tests.order is None else f"order in time {p_value(tests.order.p)}"
     replayed = f"{chosen.quality.n:,} answers replayed, none trained on before its time"
@@ -235,14 +235,14 @@ def _certainty(ageing: Ageing, policies: Policies, tone: Tone) -> SummaryRow:
         return SummaryRow("How sure", answer, f"the interval of the gain is {what}", f"{replayed}; {p}")
     if verdict.aged or verdict.miscalibrated:
         return SummaryRow("How sure", "Sure of the change, not of a gain:", p, replayed)
-    if ageing.sizes.staleness.low > 0:
-        return SummaryRow("How sure", "Not certain of ageing:", p or "too few periods", replayed)
+    if aging.sizes.staleness.low > 0:
+        return SummaryRow("How sure", "Not certain of aging:", p or "too few periods", replayed)
     if verdict.recalibrated.order is None:
         return SummaryRow("How sure", "Not certain:", "too few periods to tell order from chance", replayed)
     if verdict.unordered:
         different = p_value(verdict.odd.p if verdict.is_odd else verdict.recalibrated.difference)
         return SummaryRow("How sure", "Differences between periods:", different, f"{p}; {replayed}")
-    noticed = f"a loss of {metric.difference(ageing.sizes.noticeable())} would have been noticed"
+    noticed = f"a loss of {metric.difference(aging.sizes.noticeable())} would have been noticed"
     return SummaryRow("How sure", noticed[:1].upper() + noticed[1:], "", f"{p}; {replayed}" if p else replayed)
 
 
@@ -256,10 +256,10 @@ def cheaper_policy(policies: Policies) -> PolicyResult | None:
     return max(fewer, key=lambda r: r.gained.value / total - r.retrainings / chosen.retrainings, default=None)
 
 
-def _if_costly(ageing: Ageing, policies: Policies, data: DataSummary) -> SummaryRow:
-    metric, chosen = ageing.metric, policies.recommended
+def _if_costly(aging: Aging, policies: Policies, data: DataSummary) -> SummaryRow:
+    metric, chosen = aging.metric, policies.recommended
     cheaper = cheaper_policy(policies)
-    if chosen.policy == NEVER and _gains_without_ageing(policies):
+    if chosen.policy == NEVER and _gains_without_aging(policies):
         name, gain = policy_name(policies.best.policy, data.unit), amount(metric, policies.best.gained, sign=True)
         return SummaryRow("If retrained", f"{name}:", f"{gain} with {_times(policies.best)}")
     if chosen.policy == NEVER:

@@ -37,14 +37,14 @@ def _kept(result: AuditResult) -> list[tuple[str, str]]:
 
 
 def _horizon(result: AuditResult) -> list[tuple[str, str]]:
-    if result.horizons is None or result.ageing is None or not result.ageing.verdict.has_skill:
+    if result.horizons is None or result.aging is None or not result.aging.verdict.has_skill:
         return []
-    horizons, ageing = result.horizons, result.ageing
-    sh, k, limit = horizons.sh, ageing.pieces, ageing.age(horizons.sh.limit)
-    if ageing.verdict.aged and sh.events and sh.is_matter_of_time:
-        text = f"{ageing.age(sh.value)} [{sh.low / k:.3g}, {sh.high / k:.3g}] within {limit}"
-    elif (ageing.verdict.aged or ageing.verdict.miscalibrated) and horizons.curve.horizon is not None:
-        text = f"after {ageing.age(horizons.curve.horizon)} surely below {100 * horizons.delta:g}% of a new model"
+    horizons, aging = result.horizons, result.aging
+    sh, k, limit = horizons.sh, aging.pieces, aging.age(horizons.sh.limit)
+    if aging.verdict.aged and sh.events and sh.is_matter_of_time:
+        text = f"{aging.age(sh.value)} [{sh.low / k:.3g}, {sh.high / k:.3g}] within {limit}"
+    elif (aging.verdict.aged or aging.verdict.miscalibrated) and horizons.curve.horizon is not None:
+        text = f"after {aging.age(horizons.curve.horizon)} surely below {100 * horizons.delta:g}% of a new model"
     else:
         text = f"{'none beyond noise' if sh.events else 'not seen'} within {limit}"
     return [("Horizon", text)]

@@ -20,11 +20,11 @@ HEIGHT = 220
 
 def survival_chart(view: View, charts: PageCharts, horizon: Horizon, title: str, height: int = 62) -> PlacedChart:
     """Draw the share of models that are still valid, by age."""
-    ageing = view.result.ageing
-    assert ageing is not None
-    matters = ageing.verdict.aged and horizon.is_matter_of_time
+    aging = view.result.aging
+    assert aging is not None
+    matters = aging.verdict.aged and horizon.is_matter_of_time
     color = OLD if matters else REST
-    points = [[0.0, 100.0], *([(k + 1) / ageing.pieces, round(100 * s, 1)] for k, s in enumerate(horizon.survival))]
+    points = [[0.0, 100.0], *([(k + 1) / aging.pieces, round(100 * s, 1)] for k, s in enumerate(horizon.survival))]
     data = charts.add_data(Series(["age", "value"], points))
     x = alt.X(
         "age:Q",
@@ -47,10 +47,10 @@ def survival_chart(view: View, charts: PageCharts, horizon: Horizon, title: str,
 
 def loss_by_age(view: View, charts: PageCharts, title: str) -> PlacedChart:
     """Draw how far models are behind a new one, by age."""
-    ageing = view.result.ageing
-    assert ageing is not None
-    losses = ageing.sizes.loss_by_age[: max(1, len(ageing.sizes.loss_by_age) * 2 // 3)]
-    rows = [[round((k + 1) / ageing.pieces, 3), *_ends(view, e), _text(view, e), e.n] for k, e in enumerate(losses)]
+    aging = view.result.aging
+    assert aging is not None
+    losses = aging.sizes.loss_by_age[: max(1, len(aging.sizes.loss_by_age) * 2 // 3)]
+    rows = [[round((k + 1) / aging.pieces, 3), *_ends(view, e), _text(view, e), e.n] for k, e in enumerate(losses)]
     data = charts.add_data(Series(["age", "value", "low", "high", "score", "n"], rows))
     x = alt.X(
         "age:Q", axis=alt.Axis(title=f"age in {view.unit}", grid=False, tickMinStep=1), scale=alt.Scale(zero=False)

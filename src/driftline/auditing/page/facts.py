@@ -96,18 +96,18 @@ def _ratio(value: float, low: float, high: float) -> Ratio:
 
 
 def _horizon(view: View, charts: PageCharts) -> Fact:
-    horizons, ageing, question = view.result.horizons, view.result.ageing, "How long a model stays valid (SH)"
-    assert ageing is not None
-    if horizons is None or not ageing.verdict.has_skill:
+    horizons, aging, question = view.result.horizons, view.result.aging, "How long a model stays valid (SH)"
+    assert aging is not None
+    if horizons is None or not aging.verdict.has_skill:
         return Fact(question, "sh", "Not known", "", ("new models have too little skill for a ratio",))
-    sh, k = horizons.sh, ageing.pieces
-    limit = ageing.age(sh.limit)
+    sh, k = horizons.sh, aging.pieces
+    limit = aging.age(sh.limit)
     chart = survival_chart(view, charts, sh, "Share of models that are still valid, by age")
     axis = f"% still valid, by age in {view.unit}"
-    verdict, surely = ageing.verdict, horizons.curve.horizon
+    verdict, surely = aging.verdict, horizons.curve.horizon
     lasting = verdict.aged and sh.events and sh.is_matter_of_time
     if (verdict.aged or verdict.miscalibrated) and surely is not None and not lasting:
-        age, _, unit = ageing.age(surely).partition(" ")
+        age, _, unit = aging.age(surely).partition(" ")
         until = ("until surely below", typeset(f"{100 * horizons.delta:g}% of a new model"))
         return Fact("How long a model stays valid", "sh", age, unit, until, axis, chart)
     if not lasting:

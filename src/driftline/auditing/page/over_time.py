@@ -174,10 +174,10 @@ def _tooltip(view: View) -> list[alt.Tooltip]:
 
 def _change_marks(view: View) -> list[Mark]:
     """Return the dates of significant changes, and when the old model was first clearly behind."""
-    verdict, ageing, marks = view.result.verdict, view.result.ageing, []
-    if verdict is not None and ageing is not None and verdict.aged and verdict.shape is not None:
+    verdict, aging, marks = view.result.verdict, view.result.aging, []
+    if verdict is not None and aging is not None and verdict.aged and verdict.shape is not None:
         for cut, date in zip(verdict.shape.cuts, verdict.dates, strict=True):
-            at = view.names.at(ageing.periods[cut.period]) - (0 if cut.inside else 0.5 / ageing.pieces)
+            at = view.names.at(aging.periods[cut.period]) - (0 if cut.inside else 0.5 / aging.pieces)
             marks.append(Mark(at, f"change {time_text(date.at)}", FAINT))
     since = behind_since(view)
     if since is not None and verdict is not None and (verdict.aged or verdict.miscalibrated):

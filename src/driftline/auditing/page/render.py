@@ -93,8 +93,8 @@ def _lines(view: View) -> list[tuple[str, str]]:
 
 
 def _age_charts(view: View, charts: PageCharts) -> list[PlacedChart]:
-    ageing, horizons = view.result.ageing, view.result.horizons
-    if ageing is None:
+    aging, horizons = view.result.aging, view.result.horizons
+    if aging is None:
         return []
     behind = "Points behind a new model, by age" if view.factor == 100 else "Behind a new model, by age"
     placed = [loss_by_age(view, charts, behind)]

@@ -1,4 +1,4 @@
-"""The work of one audit: independent tasks in parallel, then what depends on the verdict."""
+"""The steps of one audit: independent tasks in parallel, then what depends on the verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from driftline.auditing.cause import period_help
 from driftline.auditing.data import summarize
 from driftline.auditing.detectors import changes, log_alarms, score_detectors
 from driftline.auditing.feature_shift import feature_shifts
-from driftline.auditing.findings import Ageing
+from driftline.auditing.findings import Aging
 from driftline.auditing.horizons import age_curve, drift_horizon, stability_horizon
 from driftline.auditing.label_shift import LabelShift, measure_label_shift
 from driftline.auditing.log_quality import logged_answers, measure_log
@@ -49,8 +49,8 @@ from driftline.report.format import count_of
 from driftline.types import Answers
 
 
-class Work:
-    """The work of one audit: first all that is independent, then what depends on the verdict."""
+class Pipeline:
+    """The steps of one audit: first all that is independent, then what depends on the verdict."""
 
     def __init__(
         self,
@@ -85,14 +85,14 @@ class Work:
         replays = self._replays(plans)
         labels = measure_label_shift(table, replays[NEVER].answers)
         calibration = measure_calibration(table, replays[NEVER].answers)
-        ageing = self._ageing(matrix, verdict, labels, sizes[0], calibration)
+        aging = self._aging(matrix, verdict, labels, sizes[0], calibration)
         policies = self._policies(matrix, replays, verdict, costs)
         changed = changes(verdict.shape if verdict.aged else None, halves.pieces)
         return AuditResult(
             provenance=provenance,
             data=summarize(table, self.metrics, self.chosen, halves),
             label_shift=labels,
-            ageing=ageing,
+            aging=aging,
             sizes=sizes,
             matrix=_matrix(matrix, metric),
             horizons=self._horizons(matrix, delta),
@@ -204,15 +204,15 @@ class Work:
             replays[RECALIBRATE] = recalibrated_replay(self.table, replays[NEVER])
         return replays | {key[1]: replay for key, replay in self.done.items() if key[0] == "alarm"}
 
-    def _ageing(
+    def _aging(
         self, matrix: LossMatrix, verdict: Verdict, labels: LabelShift, sizes: Sizes, calibration: Calibration | None
-    ) -> Ageing:
+    ) -> Aging:
         table, metric = self.table, self.metrics[0]
         scores, halves = matrix.scores[metric.name], matrix.halves
         shape, better = verdict.shape, metric.higher_is_better
         ends = [0, *(shape.boundaries if shape else ()), matrix.size]
         moved = labels.labels
-        return Ageing(
+        return Aging(
             verdict=verdict,
             sizes=sizes,
             periods=halves.names,
@@ -288,9 +288,7 @@ def _skipped(table: AuditTable, quick: bool = False) -> tuple[str, ...]:
             "intervals are wide; without --quick all is computed",
         )
     if table.is_log:
-        notes.append(
-            "A log of predictions has no model to retrain, so ageing is not measured and no policy is replayed"
-        )
+        notes.append("A log of predictions has no model to retrain, so aging is not measured and no policy is replayed")
     if find_spec("river") is None:
         notes.append('Drift detectors of river were not run: pip install "driftline[river]"')
     return tuple(notes)
