@@ -257,6 +257,43 @@ def test_parts_stay_few_and_hold_what_is_current(folder: Path, monkeypatch: pyte
     assert_equal(list(Store(folder).record().runs), runs_in(folder))
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from scores order by all",
+        "select count(*) from scores",
+        "select avg(value) from scores where stat = 'each' and metric <> 'none'",  # read for the condition alone
+        'select "VALUE", Run from SCORES order by all',
+        "from scores select stat, max(value) group by all order by all",
+        "select method, sum(value) from runs join scores using (run) group by all order by all",
+        "select a.run, count(*) from scores a join scores b on a.value < b.value group by all order by all",
+        "pivot scores on run using sum(value) group by metric order by metric",
+        "select columns('val.*') from scores order by all",
+        "select scores from scores order by scores.run, scores.value",
+        "summarize scores",
+    ],
+)
+def test_a_query_gives_the_same_from_the_index_and_from_files(folder: Path, sql: str) -> None:
+    Store(folder).record()
+    found = Store(folder).query(sql)
+    shutil.rmtree(folder / "index")
+    pd.testing.assert_frame_equal(found, Store(folder).query(sql), check_dtype=False)
+
+
+def test_a_part_gives_columns_of_some_runs_alone(folder: Path) -> None:
+    Store(folder).record()
+    part = next(index_part.IndexPart.open(path) for path in folder.glob("index/*.parquet"))
+    keys = part.column("key")
+    rows = [k for k in range(len(part)) if k != 1]
+    found = part.columns("scores", ["value", "stat"], rows).to_pandas()
+    assert found.columns.tolist() == ["value", "stat", "run"]
+    for row in rows:
+        whole, _ = part.table("scores", [row]) or (None, None)
+        assert whole is not None
+        assert found.loc[found["run"] == keys[row], "value"].tolist() == whole["value"].to_pylist()
+    assert keys[1] not in set(found["run"])
+
+
 def test_a_query_reads_the_index_and_the_runs_that_are_not_in_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Store(folder).record()
     monkeypatch.setattr(index, "SETTLED", 3600.0)

@@ -8,7 +8,7 @@ import duckdb
 import pandas as pd
 import pytest
 
-from driftline.errors import UserError
+from driftline.errors import DamagedFile, UserError
 from driftline.store.query import SANDBOX, select
 
 RUNS = pd.DataFrame({"run": ["a", "b"], "method": ["ft", "er"]})
@@ -28,7 +28,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def rows(sql: str, files: list[Path]) -> list[tuple[object, ...]]:
-    found = select(sql, {"runs": RUNS}, {"scores": files, "answers": []})
+    found = select(sql, {"runs": RUNS}, {"scores": [(path, path.parent.name) for path in files], "answers": []})
     return [tuple(None if pd.isna(cell) else cell for cell in row) for row in found.itertuples(index=False)]
 
 
@@ -109,3 +109,9 @@ def test_an_extension_is_not_installed(files: list[Path]) -> None:
 def test_several_statements_are_refused_by_name(files: list[Path]) -> None:
     with pytest.raises(UserError, match="a query is a single SELECT"):
         rows("select 1; select 2", files)
+
+
+def test_a_file_that_another_process_removed_is_named(files: list[Path]) -> None:
+    files[0].unlink()
+    with pytest.raises(DamagedFile, match=r"runs/a/scores.parquet is damaged: it cannot be read"):
+        rows("select * from scores", files)

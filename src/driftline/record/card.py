@@ -60,6 +60,7 @@ class RunSettings(CardPart):
     data: Component = Field(default_factory=Component)
     model: Component = Field(default_factory=Component)
     method: Component = Field(default_factory=Component)
+    lora: JsonObject | None = None
     seed: int = 0
     reveal: JsonObject = {}
     device: JsonObject = {}

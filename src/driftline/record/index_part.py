@@ -1,4 +1,4 @@
-"""A part of a store's index: the cards and scores of many runs in one Parquet file, named by the hash of its content.
+"""A part of a store's index: the cards and scores of many runs in one Parquet file, named by its format and its hash.
 
 A row holds the signature of the run's files when they were read. What cards have in common is kept once.
 """
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from driftline.errors import DamagedFile
@@ -28,6 +27,8 @@ from driftline.record.run import Run
 from driftline.record.views import INDEXED, SCORES, VIEWS
 from driftline.types import JsonObject
 
+FORMAT = 2
+"""To be raised when columns change, or what views of the scores hold: files of another format are not read."""
 ROW_GROUP = 512
 """Runs in a row group: sorted by their settings, so that the scores of comparable runs are read together."""
 Column = list[Any]
@@ -130,6 +131,15 @@ def _as_list(table: pa.Table) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, table.num_rows], pa.int32()), rows)
 
 
+def part_name(content: bytes) -> str:
+    """Return the name of the file of a part with this content."""
+    return _name(hashlib.sha256(content).hexdigest())
+
+
+def _name(content_hash: str) -> str:
+    return f"{FORMAT}-{content_hash}.parquet"
+
+
 def columns_of(part: pa.Schema) -> tuple[tuple[str, bytes], ...]:
     """Return the tables in a part with the columns of each; rows of one part have the same."""
     found = {name: part.metadata.get(name.encode()) for name in INDEXED}
@@ -166,7 +176,7 @@ class IndexPart:
     def open(cls, path: Path) -> IndexPart:
         """Open a part. Raise FileNotFoundError if it is gone, DamagedFile if its content is not what its name says."""
         source = pa.OSFile(str(path))  # it can be read even if another process merges the part into a new one
-        if hashlib.file_digest(source, "sha256").hexdigest() != path.stem:
+        if path.name != _name(hashlib.file_digest(source, "sha256").hexdigest()):
             raise DamagedFile(path, "its checksum differs")
         return cls.of(path, source)
 
@@ -175,11 +185,23 @@ class IndexPart:
         """Return the part with this content."""
         return cls(path, source, pq.ParquetFile(source, read_dictionary=REPEATED))
 
-    def dataset(self, live: Sequence[str]) -> ds.Dataset:
-        """Return the rows with these signatures for queries."""
-        kind = ds.ParquetFileFormat()
-        whole = ds.FileSystemDataset([kind.make_fragment(self.source)], pq.read_schema(self.source), kind)
-        return whole if len(live) == len(self) else whole.filter(ds.field("signature").isin(live))
+    def columns(self, name: str, names: Sequence[str], rows: Sequence[int]) -> pa.Table:
+        """Return columns of a table of the runs in these rows, and `run`, their keys; texts are codes of few values.
+
+        For queries: a row group at a time, and of it these columns alone.
+        """
+        paths = [f"{name}.list.element.{column}" for column in names]
+        file = pq.ParquetFile(self.source, read_dictionary=[*paths, "key"])
+        wanted, found = np.asarray(rows), []
+        for group in np.unique(wanted // ROW_GROUP).tolist():
+            here = pa.array(wanted[wanted // ROW_GROUP == group] % ROW_GROUP)
+            table = file.read_row_group(group, [*paths, "key"], use_threads=False)
+            table = table if len(here) == len(table) else table.take(here)
+            lists, keys = (pa.concat_arrays(table[column].chunks) for column in (name, "key"))
+            runs = pc.take(keys, pc.list_parent_indices(lists))
+            inside = dict(zip((field.name for field in lists.type.value_type), lists.flatten().flatten(), strict=True))
+            found.append(pa.table({**{column: inside[column] for column in names}, "run": runs}))
+        return pa.concat_tables(found)
 
     @property
     def schema(self) -> pa.Schema:

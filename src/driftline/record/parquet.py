@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from driftline.errors import DamagedFile
 from driftline.io.atomic import write_then_rename
 
 ROW_GROUP_SIZE = 1 << 17  # rows per Parquet row group: fixed, so that files do not depend on how a run was interrupted
@@ -28,8 +29,11 @@ def write_rows(path: Path, tables: Iterable[pa.Table]) -> None:
 
 
 def read_rows(path: Path) -> pa.Table:
-    """Read a Parquet file; a page whose CRC differs raises."""
-    source = pa.BufferReader(path.read_bytes())  # for a small file, faster than seeking in it
+    """Read a Parquet file; a page whose CRC differs raises. Raise DamagedFile if the file cannot be read."""
+    try:
+        source = pa.BufferReader(path.read_bytes())  # for a small file, faster than seeking in it
+    except OSError as error:  # removed since it was verified
+        raise DamagedFile(path, str(error.strerror)) from error
     with pq.ParquetFile(source, page_checksum_verification=True) as file:
         return file.read(use_threads=file.num_row_groups > 1)  # starting threads takes longer than reading a few rows
 

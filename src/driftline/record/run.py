@@ -271,6 +271,7 @@ def drop_damaged(runs: Iterable[Run], tables: Iterable[str] | None = None) -> li
             reasons[run.folder.name] = f"{damage.path.name}: {damage.reason}"
     if reasons:
         listed = "; ".join(f"{key} ({reason})" for key, reason in list(reasons.items())[:MAX_LISTED])
+        listed = listed.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")  # of any file name
         more = f" and {len(reasons) - MAX_LISTED} more" if len(reasons) > MAX_LISTED else ""
         log.warning(f"note: {len(reasons)} damaged run(s) left out: {listed}{more}. See `driftline check`")
     return kept

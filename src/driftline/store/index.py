@@ -2,7 +2,7 @@
 
 The runs are the truth. A row of the index holds for as long as the names, sizes and times of the run's files are those
 that it was made from, as in Git's index; other rows are ignored. So files of the index may be lost, damaged or added at
-any time by any process. A file's name is the hash of its content.
+any time by any process. A file's name is the number of its format and the hash of its content.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Set
 from contextlib import suppress
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from driftline.errors import DamagedFile, DiskError
 from driftline.io.atomic import write_bytes
-from driftline.record.index_part import IndexEntry, IndexPart, columns_of, read_run, to_parquet
+from driftline.record.index_part import FORMAT, IndexEntry, IndexPart, columns_of, part_name, read_run, to_parquet
 from driftline.record.run import Run
 
 FOLDER = "index"
@@ -44,13 +45,14 @@ class RunIndex:
 
         `complete`: verify all files of a run that the index does not know, not only its card and scores.
         """
-        with suppress(FileNotFoundError, NotADirectoryError):
+        try:
             with os.scandir(self._runs) as folders:
                 names = sorted(entry.name for entry in folders if entry.name[0] != "." and entry.is_dir())
-            signatures = {name: self._refresh(name, complete)[0] for name in names}
-            self.save(set(signatures.values()))
-            return [Run(self._runs / name, self._known.get(signature)) for name, signature in signatures.items()]
-        return []
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        signatures = {name: self._refresh(name, complete)[0] for name in names}
+        self.save(set(signatures.values()))
+        return [Run(self._runs / name, self._known.get(signature)) for name, signature in signatures.items()]
 
     def run(self, name: str) -> Run:
         """Return the run of this name, which may be missing or damaged."""
@@ -75,7 +77,7 @@ class RunIndex:
             row = read_run(Run(Path(folder)), signature, complete)
         except DamagedFile:
             return signature, False
-        if signature == _signature(folder)[0] and changed_at < time.time() - SETTLED:
+        if signature == _signature(folder)[0] and changed_at < time.time() + self._clock_difference - SETTLED:
             self._new[signature] = row
         if len(self._new) >= MAX_ROWS:
             self.save()
@@ -84,15 +86,30 @@ class RunIndex:
     @cached_property
     def _parts(self) -> list[IndexPart]:
         for _ in range(ATTEMPTS):
-            parts = []
-            try:
-                for path in sorted(self._folder.glob("[!.]*.parquet")):
-                    with suppress(DamagedFile, pa.ArrowException):
-                        parts.append(IndexPart.open(path))
+            parts, is_complete = [], True
+            for path in sorted(filter(Path.is_file, self._folder.glob(f"{FORMAT}-*.parquet"))):
+                try:
+                    parts.append(IndexPart.open(path))
+                except FileNotFoundError:  # another process has just merged it into a new one
+                    is_complete = False
+                except (DamagedFile, OSError, pa.ArrowException):
+                    continue
+            if is_complete:
                 break
-            except FileNotFoundError:  # another process has just merged it into a new one
-                continue
         return parts
+
+    @cached_property
+    def _clock_difference(self) -> float:
+        """How far the clock of the disk, which may be another machine's, is ahead of ours, in seconds."""
+        path = self._folder.with_name(f".clock.{uuid.uuid4().hex[:8]}")
+        try:
+            path.touch()
+            return path.stat().st_mtime - time.time()
+        except OSError:  # nothing can be written, so that no row is kept
+            return 0.0
+        finally:
+            with suppress(OSError):
+                path.unlink()
 
     @cached_property
     def _known(self) -> dict[str, IndexEntry]:
@@ -146,7 +163,7 @@ class RunIndex:
                 part.path.unlink()
 
     def _add(self, content: bytes) -> None:
-        path = self._folder / f"{hashlib.sha256(content).hexdigest()}.parquet"
+        path = self._folder / part_name(content)
         try:
             write_bytes(path, content)
             part = IndexPart.open(path)
@@ -166,4 +183,14 @@ def _signature(folder: str) -> tuple[str, float]:
     text = " ".join(f"{name} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}" for name, stat in stats)
     latest = max((max(stat.st_mtime, stat.st_ctime) for _, stat in stats), default=0.0)
     name = os.path.basename(folder)
-    return hashlib.sha256(f"{name} {text}".encode()).hexdigest()[:32], latest
+    return hashlib.sha256(os.fsencode(f"{name} {text}")).hexdigest()[:32], latest
+
+
+def is_outdated(name: str) -> bool:
+    """Return whether a file of the index is of an older format; the first had no number.
+
+    >>> is_outdated("1-ab.parquet"), is_outdated("ab.parquet"), is_outdated(f"{FORMAT}-ab.parquet")
+    (True, True, False)
+    """
+    number, dash, _ = name.partition("-")
+    return not dash or (number.isdecimal() and int(number) < FORMAT)

@@ -6,8 +6,11 @@ write), no extension is loaded, and the configuration is locked. So no statement
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
-from driftline.errors import MissingExtra, UserError
+from driftline.errors import DamagedFile, MissingExtra, UserError
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,10 +42,10 @@ SANDBOX = """
 def select(
     sql: str,
     frames: Mapping[str, pd.DataFrame],
-    files: Mapping[str, Sequence[Path]],
+    files: Mapping[str, Sequence[tuple[Path, str]]],
     indexed: Mapping[str, Sequence[Run]] | None = None,
 ) -> pd.DataFrame:
-    """Return the rows of one SELECT; tables of `files` also have a column `run`, the name of the file's folder.
+    """Return the rows of one SELECT; tables of `files`, each with the key of its run, also have a column `run`.
 
     `indexed`: further runs of these tables, which a store's index holds.
     """
@@ -51,33 +54,76 @@ def select(
     except ModuleNotFoundError:
         raise MissingExtra("a query", "query") from None
 
-    database = duckdb.connect()
-    for name, frame in frames.items():
-        database.register(name, frame)
-    for name, paths in files.items():
-        _create_view(database, name, paths, (indexed or {}).get(name, ()))
-    database.execute(SANDBOX)
+    tables = [_Table(name, of_runs, (indexed or {}).get(name, ())) for name, of_runs in files.items()]
     try:
-        check_single_select(database, sql)
+        used = _columns_used(sql, frames, tables)
+        database = _database(frames, tables, lambda table: table.read(used))
         return database.execute(sql).df()
     except duckdb.Error as error:
         raise UserError(f"{str(error).splitlines()[0]}. Tables: {', '.join((*frames, *files))}") from error
 
 
-def _create_view(database: duckdb.DuckDBPyConnection, name: str, paths: Sequence[Path], indexed: Sequence[Run]) -> None:
-    """Create a view of a table: its rows in the index of the store, and those in files."""
-    rows: dict[IndexPart, list[str]] = defaultdict(list)
-    for entry in (run.entry for run in indexed if run.entry):
-        rows[entry.part].append(entry["signature"])
-    selects = []
-    for k, (part, live) in enumerate(rows.items()):
-        if name in part.schemas:
-            database.register(f"{name}_part_{k}", part.dataset(live))
-            selects.append(f"select unnest({name}, recursive := true), key as run from {name}_part_{k}")
-    if paths:
-        database.register(f"{name}_in_files", parquet_dataset(paths))
-        selects.append(f"select * from {name}_in_files")
-    database.execute(f"create view {name} as {' union all by name '.join(selects) or NO_ROWS}")
+@dataclass(frozen=True)
+class _Table:
+    """A table of runs: rows in the index of the store, and those in files."""
+
+    name: str
+    files: Sequence[tuple[Path, str]]
+    indexed: Sequence[Run]
+
+    @cached_property
+    def rows(self) -> dict[IndexPart, list[int]]:
+        """The rows of each part of the index."""
+        rows: dict[IndexPart, list[int]] = defaultdict(list)
+        for entry in (run.entry for run in self.indexed if run.entry):
+            rows[entry.part].append(entry.row)
+        return {part: sorted(live) for part, live in rows.items() if self.name in part.schemas}
+
+    def read(self, used: Callable[[str], bool]) -> list[pa.Table]:
+        """Return the used columns of the rows in the index."""
+        found = []
+        for part, rows in self.rows.items():
+            names = part.schemas[self.name].names
+            found.append(part.columns(self.name, [*filter(used, names)] or names[:1], rows))
+        return found
+
+    def without_rows(self) -> list[pa.Table]:
+        """Return the columns alone."""
+        return [part.schemas[self.name].append(pa.field("run", pa.string())).empty_table() for part in self.rows]
+
+
+def _database(
+    frames: Mapping[str, pd.DataFrame], tables: Sequence[_Table], indexed: Callable[[_Table], list[pa.Table]]
+) -> duckdb.DuckDBPyConnection:
+    """Return a locked database with these tables."""
+    import duckdb
+
+    database = duckdb.connect()
+    for name, frame in frames.items():
+        database.register(name, frame)
+    for table in tables:
+        parts = {f"{table.name}_part_{k}": part for k, part in enumerate(indexed(table))}
+        if table.files:
+            parts[f"{table.name}_in_files"] = parquet_dataset(table.files)
+        for name, part in parts.items():
+            database.register(name, part)
+        selects = [f"select * from {name}" for name in parts]
+        database.execute(f"create view {table.name} as {' union all by name '.join(selects) or NO_ROWS}")
+    database.execute(SANDBOX)
+    return database
+
+
+def _columns_used(sql: str, frames: Mapping[str, pd.DataFrame], tables: Sequence[_Table]) -> Callable[[str], bool]:
+    """Return whether a query may read a column of this name, according to DuckDB's plan for tables without rows."""
+    import duckdb
+
+    database = _database(frames, tables, _Table.without_rows)
+    check_single_select(database, sql)
+    if database.extract_statements(sql)[0].type != duckdb.StatementType.SELECT:
+        return lambda name: True  # the columns of PIVOT depend on rows
+    plan = database.execute(f"explain (format json) {sql}").fetchall()[0][1]
+    words = set(re.findall(r"\w+", plan.lower()))
+    return lambda name: not name.isidentifier() or name.lower() in words
 
 
 def check_single_select(database: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -96,9 +142,16 @@ def check_single_select(database: duckdb.DuckDBPyConnection, sql: str) -> None:
         raise UserError("a query is a single SELECT; the store is never changed by one")
 
 
-def parquet_dataset(paths: Sequence[Path]) -> ds.Dataset:
-    """Return Parquet files of runs as one table; a column that a file lacks is null there."""
-    schema = pa.unify_schemas([pq.read_schema(path) for path in paths], promote_options="permissive")
+def parquet_dataset(files: Sequence[tuple[Path, str]]) -> ds.Dataset:
+    """Return Parquet files with the keys of their runs as one table; a column that a file lacks is null there."""
+    schema = pa.unify_schemas([_schema(path) for path, _ in files], promote_options="permissive")
     kind, disk = ds.ParquetFileFormat(), LocalFileSystem()
-    parts = [kind.make_fragment(str(path), disk, ds.field("run") == path.parent.name) for path in paths]
+    parts = [kind.make_fragment(str(path), disk, ds.field("run") == key) for path, key in files]
     return ds.FileSystemDataset(parts, schema.append(pa.field("run", pa.string())), kind, disk)
+
+
+def _schema(path: Path) -> pa.Schema:
+    try:
+        return pq.read_schema(path)
+    except OSError as error:  # another process removed the run since its files were verified
+        raise DamagedFile(path, "it cannot be read") from error

@@ -36,7 +36,7 @@ from driftline.io.checksums import read_checked, write_checked
 from driftline.record.card import CARD
 from driftline.record.run import FRAMES, Record, Run, drop_damaged
 from driftline.record.views import INDEXED
-from driftline.store.index import RunIndex
+from driftline.store.index import RunIndex, is_outdated
 from driftline.store.remote import RemoteStore, is_url, local_folder
 from driftline.store.run_names import ambiguity_message, matches
 from driftline.types import JsonObject
@@ -199,10 +199,11 @@ class Store:
         for partial in (self.folder / "stages").glob(".*"):
             with suppress(TimeoutError), self.lock(partial.name.split(".")[1], timeout=0):
                 partial.unlink(missing_ok=True)
-        for partial in (self.folder / "index").glob(".*"):
+        for part in (self.folder / "index").glob("*"):
             with suppress(OSError):
-                if time.time() - partial.stat().st_mtime > ABANDONED:
-                    partial.unlink()
+                hidden = part.name.startswith(".")
+                if time.time() - part.stat().st_mtime > ABANDONED if hidden else is_outdated(part.name):
+                    part.unlink()
         for work in (self.folder / "work").glob("*"):
             if self.finished(work.name):
                 with suppress(TimeoutError), self.lock(work.name, timeout=0):
@@ -251,7 +252,7 @@ class Store:
             runs = record.runs if table in named else ()
             indexed[table] = [run for run in runs if run.entry and table in INDEXED]
             rest = (run for run in runs if not run.entry or table not in INDEXED)
-            files[table] = [path for run in rest if (path := run.file(table))]
+            files[table] = [(path, run.key) for run in rest if (path := run.file(table))]
         return select(sql, frames, files, indexed)
 
 
