@@ -8,6 +8,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from pydantic import Field
 INDEX: dict[str, dict[str, tuple[Any, ...]]] = {
 '''
 PLAIN = (type(None), bool, int, float, str)
-WITH_SETTINGS = ("method", "pretraining", "dataset", "model")
+WITH_SETTINGS = ("method", "pretraining", "dataset", "model", "label-rule")
 Modules = dict[tuple[str, str], str]
 
 
@@ -83,11 +84,16 @@ def _entry(kind: str, name: str, module: str) -> str:
     known = meanings(thing) if fields else {}
     meant = {key: known[key] for key in fields or () if key in known}
     cited = getattr(thing, "paper", None) or paper(thing)
-    bases = registry.inherited_modules(thing) if kind in ("method", "pretraining") else ()
+    bases = registry.inherited_modules(thing) if kind in ("method", "pretraining", "label-rule") else ()
     inherits = tuple(base for base in bases if base != module)
     first = registry.first_line(thing)
-    facts = MethodFacts.of(thing).as_entry() if kind == "method" else {}
+    facts = MethodFacts.of(thing).as_entry() if kind == "method" else _source(inner)
     return f"({module!r}, {first!r}, {_settings(fields)}, {level!r}, {meant!r}, {cited!r}, {inherits!r}, {facts!r})"
+
+
+def _source(thing: Any) -> dict[str, Any]:
+    """Return where a published dataset comes from."""
+    return asdict(thing.source) if hasattr(thing, "source") else {}
 
 
 def _settings(fields: dict[str, Any] | None) -> str:

@@ -1,4 +1,4 @@
-"""Write `docs/settings.md`: every setting of benchmarks, datasets, models, methods and pretraining."""
+"""Write `docs/settings.md`: every setting of benchmarks, datasets, models, methods, pretraining and label rules."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ SECTIONS = {
     "model": "Models",
     "method": "Methods",
     "pretraining": "Pretraining",
+    "label-rule": "Label rules",
 }
 
 

@@ -187,7 +187,7 @@ def test_it_may_be_a_column_of_a_matrix(weather: Path) -> None:
 
     name = f"{weather}:Weather"
     made = matrix.read({"matrix": {"methods": ["erm"], "benchmarks": {name: {"data": f"{weather}:rain"}}}})
-    assert made.spec(name, made.methods[0]).benchmark == name
+    assert made.spec(name, made.rows[0]).benchmark == name
 
 
 def test_nothing_in_the_package_names_it() -> None:

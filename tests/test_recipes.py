@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 import driftline
-from driftline import models, recipes
+from driftline import models, recipes, registry
 from driftline.data import load
+from driftline.engine.planning import matrix
 from driftline.engine.run import as_spec
 from driftline.errors import UserError
 from driftline.published import numbers as published
@@ -34,7 +36,17 @@ def test_recipe_expands_to_jobs(path: Path) -> None:
 
 
 def test_there_are_recipes() -> None:
-    assert len(RECIPES) == len(list(recipes.FOLDER.rglob("*.yaml"))) > 40
+    assert len(RECIPES) + len(recipes.matrices()) == len(list(recipes.FOLDER.rglob("*.yaml"))) > 40
+
+
+@pytest.mark.parametrize("name", recipes.matrices())
+def test_a_matrix_has_forty_methods_or_more_and_every_benchmark_more_than_once(name: str) -> None:
+    content = read_yaml(f"recipe:{name}")
+    made = matrix.read(content)
+    assert len(made.methods) >= 40
+    columns = Counter(matrix.benchmark_of(column, made.benchmarks[column]) for column in made.benchmarks)
+    assert set(columns) == set(registry.names("benchmark"))
+    assert min(columns.values()) >= 2
 
 
 def test_a_recipe_runs_by_name() -> None:

@@ -54,7 +54,7 @@ def run(
             recorder.add_answers(step, answers)
             if (revealed := reveal(step, answers)) is not None:
                 learner.receive(revealed)
-        recorder.add_diagnostics(step, learner.diagnostics())
+        recorder.add_diagnostics(step, {**learner.diagnostics(), **reveal.diagnostics()})
         for probe in narrowed(probes.due(step), answers, learner, reveal):
             recorder.add_probe(step, probe, predict(probe.samples.x))
         on_step(index + 1)

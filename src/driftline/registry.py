@@ -42,6 +42,7 @@ TYPES = {
     "objective": ("driftline.training.objectives.Objective",),
     "penalty": ("driftline.training.regularization.Penalty",),
     "measurement": ("driftline.training.measurements.Measurement",),
+    "label-rule": ("driftline.label_rules.base.LabelRule",),
 }
 KINDS = tuple(TYPES)
 MADE_BY_FUNCTIONS = ("dataset", "model", "paper-table")
@@ -77,7 +78,7 @@ class Entry(NamedTuple):
     inherits: tuple[str, ...] = ()
     """The modules of other classes that a method or a pretraining extends."""
     facts: Mapping[str, Any] = MappingProxyType({})
-    """What planning needs to know about a method, where it differs from the usual."""
+    """What planning needs to know about a method, where it differs from the usual; where a dataset comes from."""
 
 
 @functools.cache

@@ -24,7 +24,7 @@ OPTIONS: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows"}
 
 @pytest.fixture(scope="module")
 def result() -> AuditResult:
-    frame = table("concept", rows=500).rename(columns={"colour": HOSTILE})
+    frame = table("concept", rows=500).rename(columns={"color": HOSTILE})
     frame.loc[frame[HOSTILE] == frame[HOSTILE].iloc[0], HOSTILE] = "</script><b>"
     frame.loc[300:, HOSTILE] = "new"
     return driftline.audit(frame, model="logistic-regression", **OPTIONS)
@@ -59,13 +59,13 @@ def test_charts_in_view_are_drawn_and_folded_ones_when_opened(page: Any) -> None
     for chart in page.locator("main > :not(.folds) .chart").all():
         assert chart.locator("svg path").count() > 1
         assert len(chart.get_attribute("aria-label")) > 20
-    folded = page.locator("#ageing .chart")
+    folded = page.locator("#aging .chart")
     assert folded.count() == 2
     assert folded.locator("svg").count() == 0
-    page.locator("#ageing > summary").press("Enter")
-    page.wait_for_function("document.querySelectorAll('#ageing .chart svg').length === 2")
+    page.locator("#aging > summary").press("Enter")
+    page.wait_for_function("document.querySelectorAll('#aging .chart svg').length === 2")
     assert folded.first.bounding_box()["width"] > 300
-    page.locator("#ageing > summary").press("Enter")
+    page.locator("#aging > summary").press("Enter")
 
 
 def test_a_hostile_name_is_text_everywhere(page: Any) -> None:

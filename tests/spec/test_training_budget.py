@@ -14,7 +14,7 @@ from driftline.types import Reveal
 
 OPEN = {
     *("erm", "erm-all", "ft", "ewc", "si", "a-gem", "mixup", "lisa", "swa", "coral-t", "groupdro-t", "irm-t"),
-    *("der", "der++", "er-ace", "gdumb", "gem", "mas"),
+    *("der", "der++", "er-ace", "gdumb", "gem", "icarl", "mas"),
     *("simclr", "swav", "moco-sml", "moco-hat", "moco-arf", "moco-nb"),
 }
 

@@ -13,7 +13,18 @@ from driftline.errors import UserError
 from driftline.io.atomic import check_file_name
 
 RUN_FLAGS = (
-    *("--methods", "--seeds", "--budget-macs", "--set", "--runs", "--data-dir", "--quiet", "--print-spec", "--full"),
+    *(
+        "--methods",
+        "--seeds",
+        "--budget-macs",
+        "--labels",
+        "--set",
+        "--runs",
+        "--data-dir",
+        "--quiet",
+        "--print-spec",
+        "--full",
+    ),
     *("--device", "--precision", "--engine", "--jobs", "--address", "--timeout", "--retries"),
     *("--cpus", "--gpus", "--memory"),
 )
@@ -63,6 +74,13 @@ Model = Annotated[
 Methods = Annotated[
     str | None,
     typer.Option(help="Names of methods, separated by commas.", autocompletion=complete_list("method")),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        help="Names of label rules, separated by commas, e.g. geometric-delay,symmetric-noise. [default: none]",
+        autocompletion=complete_list("label-rule"),
+    ),
 ]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds: 3 means 0, 1 and 2.", min=1)]
 BudgetMacs = Annotated[

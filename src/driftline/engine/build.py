@@ -19,12 +19,14 @@ from driftline.io import serialization
 from driftline.learners.base import Learner
 from driftline.learners.fit_plan import SearchSpace
 from driftline.learners.supervised.base import SupervisedLearner
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.spec.job import Job
 from driftline.spec.methods import method_facts
 from driftline.spec.settings import Choice, with_defaults
+from driftline.tasks import Task
 from driftline.training.model import as_model
-from driftline.types import Network, Stream, TrainingRound
+from driftline.types import Network, Reveal, Stream, TrainingRound
 
 CACHED = 2
 """Datasets that a process keeps in memory."""
@@ -103,6 +105,9 @@ def _check_label_times(job: Job, benchmark: Benchmark) -> None:
         raise UserError(f"{job.benchmark} does not run on the clock of the data: leave out data.known")
     if job.reveal.delay:
         raise UserError("data.known says when labels arrive: leave out reveal.delay")
+    for rule in job.reveal.rules:
+        if registry.get("label-rule", rule.name).delays:
+            raise UserError(f"data.known says when labels arrive: leave out {rule.display_name}")
 
 
 def build_model(job: Job, dataset: Dataset) -> Network:
@@ -157,8 +162,24 @@ def build_learner(job: Job, model: Network, dataset: Dataset, scenario: Scenario
     learner.seed, learner.evaluated_at_end = Seed(job.seed).child("learner"), scenario.evaluated_at_end
     if scenario.selection is not None:
         learner.set_search_space(scenario.selection)
+    if job.lora is not None:
+        from driftline.training.lora import add_adapters  # torch is not loaded for estimators
+
+        add_adapters(model, job.lora.rank, job.lora.alpha, Seed(job.seed).child("lora"))
     learner.prepare(model, dataset.task, scenario.upstream)
     return learner
+
+
+def build_reveal(job: Job, task: Task) -> RevealPolicy:
+    """Return what decides which labels of the job's stream are revealed."""
+    level = registry.get("benchmark", job.benchmark).reveals
+    if job.reveal.rules and level is Reveal.INPUTS:
+        raise UserError(
+            f"{job.benchmark} reveals no labels to any method, so label rules have no effect: leave them out"
+        )
+    rules = {rule.display_name: registry.get("label-rule", rule.name)(**rule.settings) for rule in job.reveal.rules}
+    delay, budget, missing = job.reveal.delay, job.reveal.budget, job.reveal.missing
+    return RevealPolicy(task, level, Seed(job.seed), delay, budget, missing, rules)
 
 
 def stream_for(job: Job, scenario: Scenario) -> Stream:

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from torch.utils.flop_counter import FlopCounterMode
 
 from driftline.pretraining.episodic import EpisodicTraining, zero_head
 from driftline.registry import register
 from driftline.training.few_shot import Episode
 from driftline.training.fit import optimizer_step
-from driftline.training.mac_counter import mac_counter_of
+from driftline.training.mac_counter import CountedOperations, mac_counter_of
 from driftline.training.maml_inner_loop import InnerLoop
 from driftline.training.modes import evaluating
 from driftline.types import Inputs, Targets
@@ -50,9 +49,9 @@ class MAMLTraining(EpisodicTraining):
     def outer_step(self, x: Tensor, episode: Episode) -> None:
         """Make one step of the outer loop. Its cost is counted once; every episode costs the same."""
         if self._cost is None:
-            with FlopCounterMode(display=False) as counted:
+            with CountedOperations() as counted:
                 optimizer_step(self.optim, self.outer_loss(x, episode))
-            self._cost = self._macs(x, episode, counted.get_total_flops() // 2)
+            self._cost = self._macs(x, episode, counted.macs)
         else:
             optimizer_step(self.optim, self.outer_loss(x, episode))
         forward, backward = self._cost
@@ -70,8 +69,8 @@ class MAMLTraining(EpisodicTraining):
         passes = []
         with evaluating(self._inner_loop.unhooked), torch.no_grad():  # so that running statistics do not notice
             for part in x.split([episode.support.size, episode.query.size]):
-                with FlopCounterMode(display=False) as counted:
+                with CountedOperations() as counted:
                     self._inner_loop.outputs(weights, part)
-                passes.append(counted.get_total_flops() // 2)
+                passes.append(counted.macs)
         forward = self.steps * passes[0] + passes[1]
         return forward, total - forward

@@ -19,7 +19,7 @@ from driftline.spec.settings import settings_model, thing_of
 
 PARTS: dict[str, type[BaseModel]] = {"reveal": LabelPolicy, "device": DeviceSettings, "selection": Search}
 """Parts of a spec with settings of their own, besides benchmark, data, model and methods."""
-WITH_SETTINGS = ("method", "pretraining", "dataset", "model")
+WITH_SETTINGS = ("method", "pretraining", "dataset", "model", "label-rule")
 LIMITS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 

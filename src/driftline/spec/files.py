@@ -18,7 +18,7 @@ from driftline.spec.settings import Choice
 def named_files(job: Job) -> dict[str, Path]:
     """Return the existing files and folders that a job names, by the name that the user wrote."""
     candidates = job.search.candidates if job.search else ()
-    return files_of(job.data.name, (job.model, job.method), [job.options, *candidates])
+    return files_of(job.data.name, (job.model, job.method, *job.reveal.rules), [job.options, *candidates])
 
 
 def files_of(data: str, choices: Iterable[Choice], settings: object) -> dict[str, Path]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
 from driftline import registry
 from driftline.device import DeviceSettings
 from driftline.errors import UserError
-from driftline.spec.settings import Choice, FrozenModel, format_settings, with_defaults
+from driftline.spec.settings import Choice, FrozenModel, LoRA, format_settings, listed, with_defaults
 from driftline.types import JsonObject
 
 
@@ -23,6 +23,26 @@ class LabelPolicy(FrozenModel):
     """Maximum number of labels per step, drawn at random."""
     missing: float = Field(default=0.0, ge=0, lt=1)
     """The share of labels that never arrive, drawn at random."""
+    rules: Annotated[tuple[Choice, ...], BeforeValidator(listed)] = ()
+    """Names of label rules, each with its settings: delays, queries, noise, actions."""
+
+    @model_serializer(mode="wrap")
+    def _without_empty_rules(self, serialize: SerializerFunctionWrapHandler) -> JsonObject:
+        """Leave out what is empty, so that keys and cards of runs without rules are those of before there were any."""
+        content: JsonObject = serialize(self)
+        if self.rules:
+            content["rules"] = [rule.short() for rule in self.rules]
+        else:
+            content.pop("rules", None)
+        return content
+
+    def with_defaults(self) -> LabelPolicy:
+        """Return the policy with every setting of its rules; refuse rules that do not exist or come twice."""
+        rules = tuple(with_defaults("label-rule", rule) for rule in self.rules)
+        names = [rule.name for rule in rules]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise UserError(f"label rules named twice: {', '.join(twice)}")
+        return self.model_copy(update={"rules": rules})
 
 
 def _whole(given: object) -> object:
@@ -72,6 +92,8 @@ class Job(FrozenModel):
     data: Choice
     model: Choice
     method: Choice
+    lora: LoRA | None = None
+    """The adapters that the method trains; None: it trains the network."""
     label: str
     seed: int
     reveal: LabelPolicy
@@ -87,8 +109,9 @@ class Job(FrozenModel):
         """Return the fields that decide results, by default all: the label and the name of the device do not."""
         names = set(type(self).model_fields) if include is None else include
         fields = self.model_dump(mode="json", include=names - {"label", "device"})
-        if self.budget_macs is None:
-            fields.pop("budget_macs", None)
+        for name in ("budget_macs", "lora"):
+            if getattr(self, name) is None:
+                fields.pop(name, None)
         device = self.device.decisive()
         return {**fields, **({"device": device} if device else {})}
 

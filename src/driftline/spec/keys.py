@@ -82,7 +82,7 @@ def fit_key(job: Job, fingerprint: str, fit_spec: str, is_oracle: bool, files: M
             "files": file_hashes(job) if files is None else files,
             "trial": fit_spec,
             "privileged": is_oracle,
-            "revisions": revisions([*_scenario_modules(job), *families]),
+            "revisions": revisions([*_scenario_modules(job), *families, *_rule_modules(job)]),
         }
     )
 
@@ -96,7 +96,8 @@ def search_round_key(job: Job, search: SearchSpace, previous: str | None, runs: 
 
 def run_revisions(job: Job) -> dict[str, int]:
     """Return the revisions of the code that decides what a run records."""
-    modules = [*_scenario_modules(job), *_method_modules(job), *_modules("pretraining", job.pretraining.name)]
+    method = [*_method_modules(job), *_modules("pretraining", job.pretraining.name)]
+    modules = [*_scenario_modules(job), *method, *_rule_modules(job)]
     return {**revisions(modules), **_search_revisions(job)}
 
 
@@ -129,12 +130,17 @@ def _method_modules(job: Job) -> list[str]:
     return [*_modules("method", name), *(_modules("method", wrapped) if wrapped else ())]
 
 
+def _rule_modules(job: Job) -> list[str]:
+    """Return the modules of the label rules."""
+    return [module for rule in job.reveal.rules for module in _modules("label-rule", rule.name)]
+
+
 def _modules(kind: str, name: str) -> tuple[str, ...]:
     """Return the modules of this package that a thing's code is in; a user's method may extend built-in classes."""
     if entry := registry.describe(kind, name):
         modules = (entry.module, *entry.inherits)
     else:
-        classes = ("method", "benchmark", "pretraining")
+        classes = ("method", "benchmark", "pretraining", "label-rule")
         modules = registry.inherited_modules(registry.get(kind, name)) if kind in classes else ()
     return tuple(module.removesuffix(".benchmark") for module in modules)
 

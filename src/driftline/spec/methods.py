@@ -23,6 +23,7 @@ class MethodFacts:
     role: Role = "method"
     plans_fits: bool = False
     is_oracle: bool = False
+    trains_network: bool = False
     quick: Mapping[str, str] = field(default_factory=dict)
     cost_free: tuple[str, ...] = ()
     """Its own, and those of the classes that it extends."""
@@ -39,6 +40,7 @@ class MethodFacts:
             role=learner.role,
             plans_fits=learner.plans_fits,
             is_oracle=learner.is_oracle,
+            trains_network=learner.trains_network,
             quick=dict(learner.quick),
             cost_free=tuple(sorted(declared(learner, "cost_free"))),
             open_settings=tuple(sorted(_open_settings(learner, getattr(thing, "keywords", {})))),

@@ -19,24 +19,31 @@ EVERY_METHOD = "*"
 def apply_overrides(content: JsonObject, assignments: list[str]) -> JsonObject:
     """Return the mapping with `part.key=value` applied.
 
-    Parts are data, model, reveal, device, selection, the benchmark and the methods; `*` is every method with that key.
+    Parts are data, model, reveal, device, selection, the benchmark, the label rules and the methods; `*` is every
+    method with that key.
     """
     content = {**content, "methods": [_as_mapping(method) for method in listed(content.get("methods"))]}
+    rules = {str(rule.get("name")): rule for rule in _rules(content)}
+    if rules:
+        content["reveal"] = {**content["reveal"], "rules": list(rules.values())}
     parts = {"data", "model", *PARTS, str(content.get("benchmark"))}
     methods = {str(method.get("name")) for method in content["methods"]}
     for assignment in assignments:
         target, equals, text = assignment.partition("=")
         # A file's name has dots too, so the part is the longest known one.
-        part = max((p for p in {*parts, *methods, EVERY_METHOD} if target.startswith(f"{p}.")), key=len, default=None)
+        known = {*parts, *methods, *rules, EVERY_METHOD}
+        part = max((p for p in known if target.startswith(f"{p}.")), key=len, default=None)
         if not equals or "." not in target:
             raise UserError(f"--set takes part.key=value, for example ft.lr=1e-3; got '{assignment}'")
         if part is None:
-            raise unknown_name("part", target.partition(".")[0], parts | methods, f" (in --set {assignment})")
+            raise unknown_name("part", target.partition(".")[0], known - {EVERY_METHOD}, f" (in --set {assignment})")
         key = target[len(part) + 1 :].strip()
         _check_place(part, key, content)
         if part == EVERY_METHOD or part in methods:
             for method in _methods_with(part, key, content["methods"]):
                 method[key] = _parse_value(text)
+        elif part in rules:
+            rules[part][key] = _parse_value(text)
         else:
             content[part] = {**_as_mapping(content.get(part) or {}), key: _parse_value(text)}
     return content
@@ -97,6 +104,13 @@ def _things(content: JsonObject) -> Iterator[tuple[str, str, str]]:
     for method in listed(content.get("methods")):
         name = str(_as_mapping(method).get("name"))
         yield name, "method", name
+    for rule in _rules(content):
+        yield str(rule.get("name")), "label-rule", str(rule.get("name"))
+
+
+def _rules(content: JsonObject) -> list[JsonObject]:
+    """Return the label rules of a spec as mappings."""
+    return [_as_mapping(rule) for rule in listed(_as_mapping(content.get("reveal") or {}).get("rules"))]
 
 
 def _parse_value(text: str) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 import typing
+from collections.abc import Mapping
 from types import UnionType
 from typing import Any
 
@@ -17,6 +19,9 @@ from driftline.types import JsonObject, Settings
 
 # A class may be called 1 and a column 2024: such names come as numbers from a command line.
 SETTINGS_CONFIG = ConfigDict(extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
+
+OF_CLASSES = ("method", "pretraining", "label-rule")
+"""Kinds whose settings are the fields of a dataclass; those of other kinds are keyword-only parameters."""
 
 
 class FrozenModel(BaseModel):
@@ -53,9 +58,33 @@ class Choice(FrozenModel):
         return {"name": self.name, **more} if more else self.name
 
 
-class MethodChoice(Choice):
-    """A method with its settings, and how tables and figures show it, which is no part of a key."""
+class LoRA(FrozenModel):
+    """Low-rank adapters: a method trains them and the head of a frozen network (`training.lora`)."""
 
+    rank: int = Field(default=8, ge=1)
+    """Rank of the change of a layer's weights."""
+    alpha: float = Field(default=8.0, gt=0, allow_inf_nan=False)
+    """The change is multiplied by alpha / rank."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_short_form(cls, given: object) -> Any:
+        """Accept a rank alone."""
+        if isinstance(given, int) and not isinstance(given, bool):
+            return {"rank": given}
+        if isinstance(given, Mapping | LoRA):
+            return given
+        raise UserError(f"lora={given}: give a rank, such as 8, or {{rank: 8, alpha: 8}}")
+
+    def __str__(self) -> str:
+        return str(self.rank) if self.alpha == LoRA().alpha else json.dumps(self.model_dump())
+
+
+class MethodChoice(Choice):
+    """A method with its settings; its label and its group, which tables and figures show, are no part of a key."""
+
+    lora: LoRA | None = None
+    """Train adapters and the head instead of all weights: a rank, or a mapping of the settings."""
     label: str = ""
     """By default, the method's name."""
     group: str = ""
@@ -124,7 +153,7 @@ def settings_of(kind: str, name: str) -> JsonObject | None:
     for parameter in inspect.signature(thing).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
             return None
-        if kind in ("method", "pretraining") or parameter.kind is parameter.KEYWORD_ONLY:
+        if kind in OF_CLASSES or parameter.kind is parameter.KEYWORD_ONLY:
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[parameter.name] = (types.get(parameter.name, Any), default)
     return fields
@@ -154,15 +183,16 @@ def with_defaults(kind: str, choice: Choice) -> Choice:
     return Choice(name=choice.name, settings=_plain(schema, choice.settings, shown))
 
 
-def display_name(method: Choice) -> str:
-    """Return the method's name with the settings that differ from its defaults."""
-    schema, name = settings_model("method", method.name), method.display_name
-    if schema is None or not method.settings:
-        return name
-    settings = _plain(schema, method.settings, name)
-    required = {key for key, field in schema.model_fields.items() if field.is_required()}
-    defaults = _plain(schema, {key: method.settings[key] for key in required}, name)
-    changed = {key: value for key, value in settings.items() if key in required or value != defaults[key]}
+def display_name(method: Choice, kind: str = "method") -> str:
+    """Return the name of a method, or of another kind of thing, with the settings that differ from its defaults."""
+    schema, name, changed = settings_model(kind, method.name), method.display_name, JsonObject()
+    if schema is not None and method.settings:
+        settings = _plain(schema, method.settings, name)
+        required = {key for key, field in schema.model_fields.items() if field.is_required()}
+        defaults = _plain(schema, {key: method.settings[key] for key in required}, name)
+        changed = {key: value for key, value in settings.items() if key in required or value != defaults[key]}
+    if isinstance(method, MethodChoice) and method.lora is not None:
+        changed["lora"] = method.lora
     return f"{name}({format_settings(changed)})" if changed else name
 
 

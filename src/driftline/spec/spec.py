@@ -93,6 +93,7 @@ class Spec(FrozenModel):
         methods = [
             (display_name(method), with_defaults("method", self._budgeted(method, budget))) for method in self.methods
         ]
+        reveal = self.reveal.with_defaults()
         labels = [label for label, _ in methods]
         if twice := sorted({label for label in labels if labels.count(label) > 1}):
             raise UserError(f"methods named twice: {', '.join(twice)}. Leave one out, or rename one of two classes")
@@ -107,14 +108,15 @@ class Spec(FrozenModel):
                 data=data,
                 model=model,
                 method=method,
+                lora=choice.lora,
                 label=label,
                 seed=seed,
-                reveal=self.reveal,
+                reveal=reveal,
                 device=self.device,
                 search=search.repeated(k % search.repeats) if search else None,
                 budget_macs=self.budget_macs,
             )
-            for (label, method), search in zip(methods, searches, strict=True)
+            for choice, (label, method), search in zip(self.methods, methods, searches, strict=True)
             for k, seed in enumerate(self.seeds)
         ]
 
@@ -187,7 +189,7 @@ class Spec(FrozenModel):
             "model": first.model.short(),
             "methods": self._full_methods(jobs),
             "seeds": list(self.seeds),
-            "reveal": self.reveal.model_dump(),
+            "reveal": first.reveal.model_dump(),
             "device": self.device.model_dump(),
             **({"selection": self._selection_content(exclude_defaults=False)} if self.selection else {}),
             **({"budget_macs": self.budget_macs} if self.budget_macs else {}),

@@ -39,7 +39,8 @@ Saved = tuple[Any, str]
 # Unusual numbers, so that a method that uses a seed of its own, such as Seed(0), uses none of these.
 MODEL_SEED, REVEAL_SEED = Seed(917_101), Seed(917_103)
 FIRST_SEED, SECOND_SEED = 917_102, 917_105
-MAX_UPDATES = 3  # per training round: the contract does not depend on how long a method trains
+MAX_SETTINGS = {"updates": 3, "n_augmentations": 2}
+"""The contract does not depend on how many updates a training round has or how many copies of an input there are."""
 LABEL_SCHEDULES: dict[str, JsonObject] = {
     "all labels at once": {"level": Reveal.LABELS},
     "its errors only": {"level": Reveal.ERRORS},
@@ -67,7 +68,7 @@ def check_learner(
       `tolerance`; with a tolerance of 0 its state is the same as well, bit for bit. The same holds for a learner that
       was saved there after its first step and restored, and for the multiply-accumulates of both.
 
-    A setting `updates` is reduced, so that this takes seconds.
+    The settings `updates` and `n_augmentations` are reduced, so that this takes seconds.
 
     `models`: functions `(shape, outputs, seed)`. By default a network with batch norm and dropout, one that
     standardizes its inputs or, if the method refuses both, one of named blocks; and, unless the method is for networks
@@ -108,8 +109,9 @@ class ContractCheck:
 
     def learner(self, seed: int = FIRST_SEED) -> Learner:
         learner, model = self.make(), self.model()
-        if isinstance(getattr(learner, "updates", None), int):
-            learner.updates = min(learner.updates or MAX_UPDATES, MAX_UPDATES)  # type: ignore[attr-defined]  # 0: no limit of its own
+        for name, most in MAX_SETTINGS.items():
+            if isinstance(value := getattr(learner, name, None), int):
+                setattr(learner, name, min(value or most, most))  # 0: no limit of its own
         learner.seed = Seed(seed)
         before = digest(columns(self.upstream))
         with no_global_randomness(f"{self.name}: prepare"):

@@ -14,6 +14,7 @@ from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.planning import matrix
 from driftline.engine.stages import StageContext, StreamRun
 from driftline.errors import UserError
+from driftline.report.analysis.leaderboard import leaderboard
 from driftline.report.analysis.matrix import MatrixView, views
 from driftline.spec.methods import learner_class
 from driftline.spec.settings import Choice, settings_model
@@ -212,7 +213,7 @@ def test_every_benchmark_has_a_column_and_what_it_says_exists() -> None:
 
 def test_a_miniature_makes_methods_quick_and_those_inside_others() -> None:
     made = matrix.read({"matrix": {"methods": ["ewc", "rdumb", "periodic-reset", "ncm"], "benchmarks": ["timeline"]}})
-    found = {method.name: made.spec("timeline", method).methods[0].settings for method in made.methods}
+    found = {row.method.name: made.spec("timeline", row).methods[0].settings for row in made.rows}
     assert found["ewc"] == {"updates": 100}
     assert found["rdumb"] == {"lr": 1e-3, "reset_every": 2}
     assert found["periodic-reset"] == {"reset_every": 2, "options": {"lr": 1e-3}}
@@ -222,7 +223,7 @@ def test_a_miniature_makes_methods_quick_and_those_inside_others() -> None:
 def test_a_column_of_single_samples_leaves_the_training_budget_to_the_benchmark() -> None:
     """With a number of updates of its own, a method would train on 32 copies of each sample."""
     made = matrix.read({"matrix": {"methods": ["ft"], "benchmarks": ["open-world"], "budget_macs": 1e9}})
-    spec = made.spec("open-world", made.methods[0])
+    spec = made.spec("open-world", made.rows[0])
     settings = spec.jobs("mlp")[0].method.settings
     assert (settings["epochs"], settings["batch"], spec.budget_macs) == (4, 32, 10**9)
 
@@ -303,3 +304,35 @@ def test_printed_as_a_recipe_it_is_the_same_matrix(tmp_path: Path) -> None:
     recipe.write_text(cli.to_yaml(content_of()))
     again = cli.content(str(recipe), [], None, None, [])
     assert matrix.read(again) == matrix.read(content_of())
+
+
+def test_a_leaderboard_gives_methods_that_cannot_run_the_score_of_the_model_as_it_is(view: MatrixView) -> None:
+    made = leaderboard(view)
+    places = {setting: k for k, setting in enumerate(made.settings)}
+    index = {method: k for k, method in enumerate(made.methods)}
+    scores = {key: cell.score.value for key, cell in view.cells.items() if cell.score}
+    er, frozen, ncm, tent = (index[name] for name in ("er", "frozen", "ncm", "tent"))
+    for place, k in places.items():
+        assert made.means[k, er] == pytest.approx(scores.get(("er", place), scores.get(("frozen", place))), abs=1e-9)
+    assert made.stands_in[places["test-time"], er]
+    assert made.means[places["test-time"], er] == made.means[places["test-time"], frozen]
+    assert made.compute[places["test-time"], er] == 0
+    sequence = places["seq-to-final"]
+    assert made.stands_in[sequence, [frozen, ncm, tent]].all()
+    assert 0.05 < made.means[sequence, frozen] < 0.25, "a constant answer to ten classes"
+    assert not made.stands_in[sequence, er]
+
+
+def test_a_benchmark_can_have_several_columns() -> None:
+    other = {"benchmark": "timeline", "data": {"name": "digits", "periods": 3}, "model": NARROW, "budget_macs": 5}
+    fast = {"benchmark": "refinement", "refinement": {"beta": 0.1}}
+    made = matrix.read({"matrix": {"methods": ["er"], "benchmarks": {"timeline": None, "noise": other, "fast": fast}}})
+    specs = {name: made.spec(name, made.rows[0]) for name in made.benchmarks}
+    assert {name: spec.benchmark for name, spec in specs.items()} == {
+        **{"timeline": "timeline", "noise": "timeline", "fast": "refinement"}
+    }
+    assert (specs["noise"].data.settings["periods"], specs["noise"].budget_macs) == (3, 5)
+    assert specs["timeline"].budget_macs is None
+    assert (specs["fast"].options["beta"], specs["fast"].options["episodes"]) == (0.1, 20)
+    with pytest.raises(UserError, match="no benchmark 'slow'"):
+        matrix.read({"matrix": {"methods": ["er"], "benchmarks": {"slow": {}}}})

@@ -8,7 +8,7 @@ import typer
 
 from driftline import registry
 from driftline.cli.completion import complete_words
-from driftline.cli.options import RunsFolder
+from driftline.cli.options import DataFolder, RunsFolder
 from driftline.cli.printing.terminal import echo
 from driftline.errors import unknown_name
 
@@ -20,16 +20,22 @@ def list_(
         str, typer.Argument(help=f"{', '.join(KINDS)}, or runs", autocompletion=complete_words(*KINDS, "runs"))
     ],
     runs: RunsFolder = None,
+    data_dir: DataFolder = None,
 ) -> None:
     """List methods, benchmarks, datasets, models or metrics, or runs.
 
-    Runs are listed by time, with status, score and command.
+    Datasets are listed with size, license and where their files are, or where to get them. Runs are listed by time,
+    with status, score and command.
     """
     if kind == "runs":
         from driftline.cli.printing.run_list import print_store_runs
         from driftline.store.store import Store
 
         print_store_runs(Store.open(runs))
+    elif kind == "datasets":
+        from driftline.cli.printing.dataset_list import print_datasets
+
+        print_datasets(data_dir)
     else:
         print_names(kind)
 

@@ -30,6 +30,7 @@ def plan(
     methods: options.Methods = None,
     seeds: options.Seeds = None,
     budget_macs: options.BudgetMacs = None,
+    labels: options.Labels = None,
     set_: options.Set = None,
     device: options.Device = None,
     precision: options.PrecisionName = None,
@@ -58,7 +59,9 @@ def plan(
 
         keep_freed_memory()
         settings = options.assignments(set_, device, precision)
-        specs = [spec_content(name, flags, data, model, methods, seeds, settings, budget_macs) for name in names]
+        specs = [
+            spec_content(name, flags, data, model, methods, seeds, settings, budget_macs, labels) for name in names
+        ]
         seconds = profile_seconds or PROFILING_SECONDS
         cost = forecast(*specs, runs=runs, data_dir=data_dir, seconds=seconds, on_profile=progress.watch)
     echo(cost.to_json() if format == "json" else forecast_text(cost))

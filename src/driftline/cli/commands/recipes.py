@@ -32,10 +32,13 @@ def recipes(
     are forecasts or estimates, with the machine and date they were made on. `driftline run recipe:NAME` runs one.
     `driftline recipes NAME > mine.yaml` makes a copy to edit.
     """
-    from driftline.recipes import PREFIX, describe, names
+    from driftline.recipes import PREFIX, describe, matrices, names, path_of
 
     if format not in ("text", "json"):
         raise UserError(f"--format {format}: give text or json")
+    if name is not None and name.removeprefix(PREFIX) in matrices():
+        echo(path_of(PREFIX + name.removeprefix(PREFIX)).read_text(encoding="utf-8"), nl=False)
+        return
     chosen = names() if name is None else [name.removeprefix(PREFIX)]
     found = [describe(one, data_dir) for one in chosen]
     if format == "json":

@@ -72,6 +72,7 @@ def run(
     methods: options.Methods = None,
     seeds: options.Seeds = None,
     budget_macs: options.BudgetMacs = None,
+    labels: options.Labels = None,
     set_: options.Set = None,
     device: options.Device = None,
     precision: options.PrecisionName = None,
@@ -100,7 +101,7 @@ def run(
         config = _executor(engine, jobs, address, timeout, retries, cpus, gpus, memory)
         with user_code.forbid_code() if print_spec and not full else nullcontext():
             settings = options.assignments(set_, device, precision)
-            content = spec_content(what, context.args, data, model, methods, seeds, settings, budget_macs)
+            content = spec_content(what, context.args, data, model, methods, seeds, settings, budget_macs, labels)
             text = _to_yaml(content, full, data_dir) if print_spec else ""
     if text:
         echo(text, nl=False)
@@ -208,19 +209,23 @@ def spec_content(
     seeds: int | None,
     assignments: list[str],
     budget_macs: str | None = None,
+    labels: str | None = None,
 ) -> JsonObject:
     """Return the content of a spec or a matrix from the recipe, if there is one, and the flags; flags win."""
     from driftline import spec as spec_
     from driftline.cli.commands import run_matrix
+    from driftline.spec.settings import listed
 
     options.check_names(data, methods)
     budget = options.parse_macs(budget_macs)
     if run_matrix.is_matrix(what):
         if data or model:
             raise UserError("a matrix has data and a model in each of its columns: set them in a recipe")
-        return run_matrix.content(what, flags, methods, seeds, assignments, budget)
+        return run_matrix.content(what, flags, methods, seeds, assignments, budget, labels)
     choices = {"data": data, "model": model, "methods": methods, "seeds": seeds, "budget_macs": budget}
     content = _with_recipe(what, {key: value for key, value in choices.items() if value is not None})
+    if labels is not None:
+        content["reveal"] = {**(content.get("reveal") or {}), "rules": listed(labels)}
     own = benchmark_options(flags, content)
     return spec_.apply_overrides(content, [*own, *assignments])
 

@@ -43,6 +43,7 @@ def content(
     seeds: int | None,
     assignments: list[str],
     budget_macs: int | None = None,
+    labels: str | None = None,
 ) -> JsonObject:
     """Return the content of the matrix from the recipe, if there is one, and the flags; flags win."""
     recipe = {} if what == NAME else matrix.as_mapping(spec_.read_yaml(what)[NAME], NAME)
@@ -57,7 +58,7 @@ def content(
     columns = matrix.parse_columns(recipe.get("benchmarks"))
     if (names := _benchmarks(flags)) is not None:
         columns = {name: columns.get(name, {}) for name in names}
-    return {NAME: {**recipe, **_apply_overrides(listed(recipe["methods"]), columns, assignments)}}
+    return {NAME: {**recipe, **_apply_overrides(listed(recipe["methods"]), listed(labels), columns, assignments)}}
 
 
 def _benchmarks(flags: list[str]) -> list[str] | None:
@@ -72,16 +73,27 @@ def _benchmarks(flags: list[str]) -> list[str] | None:
     return listed(words[1])
 
 
-def _apply_overrides(methods: list[Any], columns: Mapping[str, JsonObject], assignments: list[str]) -> JsonObject:
-    """Return methods and columns with `method.key=value` and `benchmark.key=value` applied."""
+def _apply_overrides(
+    methods: list[Any], rules: list[Any], columns: Mapping[str, JsonObject], assignments: list[str]
+) -> JsonObject:
+    """Return methods, label rules and columns with `method.key=value` and `benchmark.key=value` applied.
+
+    Each of the rules is a way to reveal labels of its own.
+    """
     changed_columns = {}
     for name, column in columns.items():
-        own = [one for one in assignments if one.startswith(f"{name}.")]
-        options = spec_.apply_overrides({"benchmark": name, name: column.get(name, {})}, own)[name]
-        changed_columns[name] = {**column, name: options} if own else column
-    rest = [one for one in assignments if not any(one.startswith(f"{name}.") for name in columns)]
-    changed = spec_.apply_overrides({"methods": methods}, rest)
-    if extra := sorted(set(changed) - {"methods", "device"}):
+        benchmark = matrix.benchmark_of(name, column)
+        own = [one for one in assignments if one.startswith(f"{benchmark}.")]
+        content = {"benchmark": benchmark, benchmark: column.get(benchmark, {})}
+        options = spec_.apply_overrides(content, own)[benchmark]
+        changed_columns[name] = {**column, benchmark: options} if own else column
+    benchmarks = {matrix.benchmark_of(name, column) for name, column in columns.items()}
+    rest = [one for one in assignments if not any(one.startswith(f"{name}.") for name in benchmarks)]
+    shown = {"reveal": {"rules": rules}} if rules else {}
+    changed = spec_.apply_overrides({"methods": methods, **shown}, rest)
+    if rules and not changed["reveal"].keys() - {"rules"}:
+        changed["labels"] = {rule["name"]: [rule] for rule in changed.pop("reveal")["rules"]}
+    if extra := sorted(set(changed) - {"methods", "labels", "device"}):
         raise UserError(f"--set {extra[0]}.…: a matrix has {extra[0]} in each of its columns; set it in a recipe")
     return {**changed, "benchmarks": changed_columns}
 
@@ -116,7 +128,8 @@ def run_plans(
     with executors(config, store, datasets) as pool:
         for benchmark, planned in plans.items():
             if not quiet and planned.stages:
-                echo(f"\n{benchmark}: {registry.get('benchmark', benchmark).question}", err=True)
+                question = registry.get("benchmark", planned.stages[0].job.benchmark).question
+                echo(f"\n{benchmark}: {question}", err=True)
             with Progress(quiet) as progress:
                 progress.begin(planned)
                 summary = compute_stages(planned, store, pool, progress.show)
@@ -132,5 +145,7 @@ def to_yaml(recipe: Settings) -> str:
     parsed = matrix.read(recipe)
     methods, seeds = [method.short() for method in parsed.methods], list(parsed.seeds)
     budget = {"budget_macs": parsed.budget_macs} if parsed.budget_macs else {}
-    content = {"methods": methods, "seeds": seeds, **budget, "benchmarks": parsed.benchmarks}
+    labels = {name: way.model_dump(exclude_defaults=True) for name, way in parsed.labels.items()}
+    shown = {"labels": labels} if labels else {}
+    content = {"methods": methods, "seeds": seeds, **budget, **shown, "benchmarks": parsed.benchmarks}
     return str(yaml.safe_dump({NAME: content}, sort_keys=False))

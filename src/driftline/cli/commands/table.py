@@ -12,6 +12,7 @@ from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
 
 if TYPE_CHECKING:
+    from driftline.record.run import Record
     from driftline.report.tables.render import Tables
 
 Format = Annotated[
@@ -27,6 +28,9 @@ Paper = Annotated[
     ),
 ]
 Matrix = Annotated[bool, typer.Option("--matrix", help="Methods by benchmarks, of `driftline run matrix`.")]
+Leaderboard = Annotated[
+    bool, typer.Option("--leaderboard", help="Which method to deploy if the drift is not known: regrets and ranks.")
+]
 Compare = Annotated[
     bool, typer.Option("--compare", help="Pairwise comparison of methods: paired difference, interval, corrected p.")
 ]
@@ -63,6 +67,7 @@ def table(
     format: Format = None,
     paper: Paper = None,
     matrix: Matrix = False,
+    leaderboard: Leaderboard = False,
     compare: Compare = False,
     ranks: Ranks = False,
     budget_macs: BudgetMacs = None,
@@ -79,16 +84,16 @@ def table(
 ) -> None:
     """Print a table of results.
 
-    Methods by metrics, with mean and interval over seeds; or another table (`--paper`, `--matrix`, `--compare`,
-    `--ranks`).
+    Methods by metrics, with mean and interval over seeds; or another table (`--paper`, `--matrix`, `--leaderboard`,
+    `--compare`, `--ranks`).
     """
-    from driftline.record.views import SCORES
     from driftline.report.tables.make import make_tables
 
     tables = make_tables(
-        select_runs(names, runs, None if paper or matrix else SCORES),
+        _selected(names, runs, whole=bool(paper) or matrix or leaderboard),
         paper=paper,
         matrix=matrix,
+        leaderboard=leaderboard,
         compare=compare,
         ranks=ranks,
         budget_macs=parse_macs(budget_macs),
@@ -97,12 +102,18 @@ def table(
         order=order or "",
         columns=split_names("--columns", columns),
         precision=precision,
-        caption=caption or "",
-        label=label or "",
+        **{"caption": caption or "", "label": label or ""},
         transpose=transpose,
         notes=not no_notes,
     )
     _print(tables, format)
+
+
+def _selected(names: list[str] | None, runs: str | None, whole: bool) -> Record:
+    """Return the runs to show: their scores, or the whole of them."""
+    from driftline.record.views import SCORES
+
+    return select_runs(names, runs, None if whole else SCORES)
 
 
 def _print(tables: Tables, format: str | None) -> None:

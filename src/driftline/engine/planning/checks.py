@@ -12,6 +12,7 @@ from driftline.engine.build import (
     build_learner,
     build_model,
     build_pretrainer,
+    build_reveal,
     build_scenario,
     shown_shape,
     stream_for,
@@ -49,6 +50,8 @@ def _check_method(job: Job, given: Settings, datasets: DatasetCache) -> list[Fit
     _check_output(job, model, dataset)
     _check_network(job, model, dataset)
     _check_budget(job, model, scenario)
+    _check_adapters(job, model, scenario)
+    build_reveal(job, dataset.task)
     _check_delay(job.reveal.delay, stream_for(job, scenario))
     _check_unused(job, model, given)
     _check_trained(job, model, scenario)
@@ -56,7 +59,7 @@ def _check_method(job: Job, given: Settings, datasets: DatasetCache) -> list[Fit
         build_pretrainer(job, scenario)
     learner = build_learner(job, model, dataset, scenario)
     _check_batch(job, learner, stream_for(job, scenario))
-    fit_specs = plannable_fits(learner, job, scenario)
+    fit_specs = plannable_fits(learner, job, scenario, dataset.task)
     _check_candidates([jobs[0] for jobs in job.search_jobs()], model, datasets)
     return fit_specs
 
@@ -104,6 +107,22 @@ def _check_budget(job: Job, model: Network, scenario: Scenario) -> None:
         raise UserError(
             f"budget_macs: {job.method.display_name} trains in fits that methods share, which no budget can cut; set "
             "epochs and the grid of the benchmark instead, or leave it out"
+        )
+
+
+def _check_adapters(job: Job, model: Network, scenario: Scenario) -> None:
+    """Refuse adapters for a method that trains no network, and of a network that is not trained."""
+    if job.lora is None:
+        return
+    method = method_facts(job.method.name).wrapped(job.method.settings) or job.method.name
+    if not method_facts(method).trains_network:
+        raise UserError(f"lora: {job.method.display_name} does not train a network's weights by labels: leave it out")
+    if not as_model(model).is_network:
+        raise UserError(f"lora: {job.model.display_name} is not a network: leave it out")
+    if scenario.upstream is None and not as_model(model).is_pretrained:
+        raise UserError(
+            "lora: adapters change a trained network, and this one starts at random: train it upstream, for example "
+            "with --upstream 1, or give it weights"
         )
 
 

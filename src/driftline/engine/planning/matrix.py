@@ -7,7 +7,11 @@
 
 A benchmark may also have a column of its own: a spec without methods and seeds, as in
 `benchmarks: {timeline: {timeline: {upstream: 2}}}`. Its defaults are the benchmark's `matrix_column`; one that names
-its data has none. `settings` are by method, `quick` by the keys of `Learner.quick`; both hold in that column alone.
+its data has none. A column of another name says its benchmark, so that one benchmark can have several data:
+`noise: {benchmark: timeline, data: ...}`. `settings` are by method, `quick` by the keys of `Learner.quick`; both hold
+in that column alone.
+
+`labels` are further ways to reveal labels, by name: a list of label rules, or a mapping as under `reveal`.
 
 A cell that cannot be run has a reason instead of runs, and does not affect the others.
 """
@@ -31,7 +35,7 @@ from driftline.io.checksums import write_checked
 from driftline.io.user_code import CodeNotAllowed
 from driftline.seeds import first_seeds
 from driftline.spec import Spec, parse
-from driftline.spec.job import BudgetMacs
+from driftline.spec.job import BudgetMacs, LabelPolicy
 from driftline.spec.keys import stable_hash
 from driftline.spec.methods import method_facts, required_reveal
 from driftline.spec.settings import (
@@ -43,10 +47,10 @@ from driftline.spec.settings import (
     with_defaults,
 )
 from driftline.store.store import Store
-from driftline.types import JsonObject, Settings
+from driftline.types import JsonObject, Reveal, Settings
 
 FOLDER = "matrices"
-COLUMN_KEYS = ("data", "model", "reveal", "settings", "quick")
+COLUMN_KEYS = ("benchmark", "data", "model", "reveal", "settings", "quick", "budget_macs")
 """What a column may say besides its benchmark's own options."""
 
 
@@ -58,6 +62,8 @@ class Matrix(FrozenModel):
     device: DeviceSettings = DeviceSettings()
     budget_macs: BudgetMacs | None = None
     """The multiply-accumulates that each run may spend."""
+    labels: dict[str, LabelPolicy] = Field(default={})
+    """Ways in which labels are revealed, by name; each method that sees labels has one more row for each."""
     benchmarks: dict[str, JsonObject] = Field(min_length=1)
 
     @model_validator(mode="before")
@@ -65,29 +71,48 @@ class Matrix(FrozenModel):
     def _expand_short_forms(cls, content: object) -> Any:
         given = as_mapping(content, "matrix")
         columns, seeds = parse_columns(given.get("benchmarks")), given.get("seeds", 3)
+        ways = as_mapping(given.get("labels"), "labels")
         return {
             **given,
             "methods": listed(given.get("methods")),
+            "labels": {name: one if isinstance(one, dict) else {"rules": one} for name, one in ways.items()},
             "seeds": first_seeds(seeds) if isinstance(seeds, int) else seeds,
             "benchmarks": {name: column_with_defaults(name, column) for name, column in columns.items()},
         }
 
-    def spec(self, benchmark: str, method: Choice) -> Spec:
+    @property
+    def rows(self) -> list[MatrixRow]:
+        """The rows of the table: each method and, if it sees labels, the method with each way to reveal them."""
+        found = []
+        for method in self.methods:
+            found.append(MatrixRow(method))
+            if self.labels and required_reveal(method.name, method.settings) is not Reveal.INPUTS:
+                found += [MatrixRow(method, name, way) for name, way in self.labels.items()]
+        return found
+
+    def spec(self, benchmark: str, row: MatrixRow) -> Spec:
         """Return the spec of a cell."""
-        column = self.benchmarks[benchmark]
+        column, method = self.benchmarks[benchmark], row.method
         suited = with_column_settings(method, column.get("settings", {}), column.get("quick", {}))
         content = {name: value for name, value in column.items() if name not in ("settings", "quick")}
-        shared = {"seeds": list(self.seeds), "device": self.device.model_dump(), "budget_macs": self.budget_macs}
-        return parse({**content, **shared, "benchmark": benchmark, "methods": [suited.short()]})
+        budget = column.get("budget_macs") or self.budget_macs
+        shared = {"seeds": list(self.seeds), "device": self.device.model_dump(), "budget_macs": budget}
+        reveal = {**(column.get("reveal") or {}), **(row.way.model_dump(exclude_defaults=True) if row.way else {})}
+        shown = {"reveal": reveal} if reveal else {}
+        named = {"benchmark": benchmark_of(benchmark, column), "methods": [suited.short()]}
+        return parse({**content, **shared, **shown, **named})
 
     def check(self) -> None:
         """Refuse names and settings that do not exist, before anything is planned."""
         labels = [display_name(method) for method in self.methods]
         for method in self.methods:
             with_defaults("method", method)
+        for way in self.labels.values():
+            way.with_defaults()
         if len(set(labels)) < len(labels):
             raise UserError(f"methods named twice: {', '.join(labels)}")
-        for benchmark, column in self.benchmarks.items():
+        for name, column in self.benchmarks.items():
+            benchmark = benchmark_of(name, column)
             options = registry.get("benchmark", benchmark).options
             validate(options, column.get(benchmark, {}), benchmark)
             for name in column.get("settings", {}):
@@ -95,7 +120,22 @@ class Matrix(FrozenModel):
 
     @property
     def name(self) -> str:
-        return stable_hash({**self.model_dump(mode="json", exclude={"device"}), "device": self.device.decisive()})
+        unused = {"device", *([] if self.labels else ["labels"])}
+        return stable_hash({**self.model_dump(mode="json", exclude=unused), "device": self.device.decisive()})
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """A method, and how labels are revealed to it where that is not the benchmark's own way."""
+
+    method: Choice
+    way_name: str = ""
+    way: LabelPolicy | None = None
+
+    def label(self, method: Choice | None = None) -> str:
+        """Return how the table calls it; `method`: with the settings of a column."""
+        name = display_name(method or self.method)
+        return f"{name} · {self.way_name}" if self.way_name else name
 
 
 @dataclass(frozen=True)
@@ -133,10 +173,13 @@ class PlannedMatrix:
 
     def save(self, store: Store) -> Path:
         """Write the cells to the store, from which reports read them."""
-        header = {"methods": [display_name(method) for method in self.matrix.methods], "seeds": list(self.matrix.seeds)}
+        header = {"methods": [row.label() for row in self.matrix.rows], "seeds": list(self.matrix.seeds)}
         path = store.folder / FOLDER / f"{self.matrix.name}.json"
-        revealed = {name: registry.get("benchmark", name).reveals.name.lower() for name in self.matrix.benchmarks}
-        columns = [{"name": name, "reveals": level} for name, level in revealed.items()]
+        columns = [
+            {"name": name, "benchmark": benchmark, "reveals": registry.get("benchmark", benchmark).reveals.name.lower()}
+            for name, column in self.matrix.benchmarks.items()
+            for benchmark in [benchmark_of(name, column)]
+        ]
         write_checked(path, {**header, "benchmarks": columns, "cells": [asdict(cell) for cell in self.cells]})
         if store.remote is not None:
             store.remote.upload(f"{FOLDER}/{path.name}")
@@ -171,28 +214,34 @@ def parse_columns(content: object) -> dict[str, JsonObject]:
     return {str(name): _parse_column(str(name), column) for name, column in content.items()}
 
 
-def _parse_column(benchmark: str, content: object) -> JsonObject:
-    column = as_mapping(content, f"the column {benchmark}")
-    for key in {benchmark, "settings", "quick"} & column.keys():
-        column[key] = as_mapping(column[key], f"{key} in the column {benchmark}")
+def benchmark_of(name: str, column: Settings) -> str:
+    """Return the benchmark of a column: its name, unless it says otherwise."""
+    return str(column.get("benchmark", name))
+
+
+def _parse_column(name: str, content: object) -> JsonObject:
+    column = as_mapping(content, f"the column {name}")
+    for key in {benchmark_of(name, column), "settings", "quick"} & column.keys():
+        column[key] = as_mapping(column[key], f"{key} in the column {name}")
     for method, settings in column.get("settings", {}).items():
-        column["settings"][method] = as_mapping(settings, f"the settings of {method} in the column {benchmark}")
+        column["settings"][method] = as_mapping(settings, f"the settings of {method} in the column {name}")
     return column
 
 
-def column_with_defaults(benchmark: str, column: Settings) -> JsonObject:
+def column_with_defaults(name: str, column: Settings) -> JsonObject:
     """Return a column merged with its defaults by key; one that names its data gets none."""
+    benchmark = benchmark_of(name, column)
     usual: Settings = {}
     with suppress(CodeNotAllowed):
         default = registry.get("benchmark", benchmark)
         usual = {**default.matrix_column, "quick": default.quick} if default.matrix_column else {}
     for key in column:
         if key not in (*COLUMN_KEYS, benchmark):
-            raise unknown_name("setting", key, [*COLUMN_KEYS, benchmark], f" (in the column {benchmark})")
+            raise unknown_name("setting", key, [*COLUMN_KEYS, benchmark], f" (in the column {name})")
     if "data" in column:
         return dict(column)
     if not usual:
-        raise UserError(f"the column {benchmark} has no data of its own: give some, as `{benchmark}: {{data: NAME}}`")
+        raise UserError(f"the column {name} has no data of its own: give some, as `{name}: {{data: NAME}}`")
     options = {**usual["options"], **column.get(benchmark, {})}
     quick = {**usual["quick"], **column.get("quick", {})}
     return {"data": usual["data"], "model": usual["model"], **column, benchmark: options, "quick": quick}
@@ -214,8 +263,8 @@ def plan_matrix(matrix: Matrix, datasets: DatasetCache) -> PlannedMatrix:
     cells, plans = [], {}
     for benchmark in matrix.benchmarks:
         parts = []
-        for method in matrix.methods:
-            cell, planned = _plan_cell(matrix, benchmark, method, datasets)
+        for row in matrix.rows:
+            cell, planned = _plan_cell(matrix, benchmark, row, datasets)
             cells.append(cell)
             parts += [planned] if planned else []
         plans[benchmark] = merged(parts)
@@ -223,12 +272,12 @@ def plan_matrix(matrix: Matrix, datasets: DatasetCache) -> PlannedMatrix:
 
 
 def _plan_cell(
-    matrix: Matrix, benchmark: str, method: Choice, datasets: DatasetCache
+    matrix: Matrix, benchmark: str, row: MatrixRow, datasets: DatasetCache
 ) -> tuple[MatrixCell, Plan | None]:
-    spec = matrix.spec(benchmark, method)
+    spec = matrix.spec(benchmark, row)
     suited = spec.methods[0]
     needs = required_reveal(suited.name, suited.settings)
-    cell = MatrixCell(benchmark, display_name(method), label=display_name(suited), uses=str(needs.name).lower())
+    cell = MatrixCell(benchmark, row.label(), label=row.label(suited), uses=str(needs.name).lower())
     try:
         planned = plan(spec, datasets)
     except UserError as error:

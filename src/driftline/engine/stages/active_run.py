@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from driftline import loop, registry
+from driftline import loop
 from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
-from driftline.engine.build import build_learner, build_model, build_scenario, load_pretrained, stream_for
+from driftline.engine.build import (
+    build_learner,
+    build_model,
+    build_reveal,
+    build_scenario,
+    load_pretrained,
+    stream_for,
+)
 from driftline.engine.stages import card
 from driftline.engine.stages.base import StageContext
 from driftline.engine.stages.checkpoint import Checkpoint
@@ -23,11 +30,11 @@ from driftline.engine.stages.metering import UncountedProbes, counts, metered, u
 from driftline.engine.stages.scoring import write_scores
 from driftline.engine.stages.search_round import SearchResult, resolve_settings
 from driftline.learners.base import Learner
+from driftline.learners.periodic_reset import Snapshot
 from driftline.record.card import Card
 from driftline.record.parquet import write_rows
 from driftline.record.recorder import FileRecorder
 from driftline.reveal import RevealPolicy
-from driftline.seeds import Seed
 from driftline.spec.job import Job
 from driftline.streams.prefetch import Prefetched
 from driftline.training import profiling
@@ -57,6 +64,8 @@ class ActiveRun:
     scenario: Scenario
     stream: Stream
     learner: Learner
+    initial: Snapshot | None
+    """The learner before its first step, if it returns to it on the way."""
     meter: MacCounter | None
     weights: LoadedWeights | None
     pretrain_macs: int | None
@@ -81,8 +90,7 @@ class ActiveRun:
         learner.set_fit_lookup(recall(job, dataset.fingerprint, store, meter))
         folder = store.work_folder(stage.key)
         recorder = FileRecorder(dataset.task, folder, lambda: counts(meter))
-        level = registry.get("benchmark", job.benchmark).reveals
-        reveal = RevealPolicy(dataset.task, level, Seed(job.seed), **job.reveal.model_dump())
+        reveal = build_reveal(job, dataset.task)
         parts = {"learner": learner, "reveal": reveal, "recorder": recorder, **({"meter": meter} if meter else {})}
         return cls(
             stage=stage,
@@ -92,6 +100,7 @@ class ActiveRun:
             scenario=scenario,
             stream=without_prefetching(stream_for(job, scenario)),
             learner=learner,
+            initial=Snapshot(learner) if scenario.restarts else None,
             meter=meter,
             weights=as_model(model).loaded_weights,
             pretrain_macs=macs,
@@ -115,6 +124,8 @@ class ActiveRun:
         def on_step(done: int) -> None:
             set_allowance(self.meter, budget, done, total)
             on_progress(done, total)
+            if self.initial is not None and done in scenario.restarts:
+                self.initial.restore_into(self.learner)
             if done < total:
                 self.checkpoint.save_if_due(done)
 

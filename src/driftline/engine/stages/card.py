@@ -24,6 +24,7 @@ from driftline.record.recorder import TABLES
 from driftline.spec.job import Job
 from driftline.spec.keys import file_hashes, package_versions, run_revisions, score_revisions, sources_hash
 from driftline.spec.methods import method_facts, required_reveal
+from driftline.spec.settings import display_name
 from driftline.types import JsonObject
 from driftline.version import __version__
 
@@ -85,6 +86,7 @@ def _code(job: Job, metrics: Iterable[str]) -> CodeVersion:
 
 def _protocol(job: Job, benchmark: Benchmark, scenario: Scenario, selection: JsonObject) -> JsonObject:
     """Return what a reader must know about the stream, the labels that were shown and how settings were chosen."""
+    rules = [display_name(rule, "label-rule") for rule in job.reveal.rules]
     return {
         "selection": "none: fixed hyper-parameters",
         **scenario.protocol,
@@ -93,6 +95,7 @@ def _protocol(job: Job, benchmark: Benchmark, scenario: Scenario, selection: Jso
         "label_delay_steps": job.reveal.delay,
         "labels_per_step": job.reveal.budget or "all",
         "labels_missing": job.reveal.missing,
+        **({"label_rules": rules} if rules else {}),
         "required_reveal": required_reveal(job.method.name, job.method.settings).name.lower(),
         "reset_policy": "none",
         "normalisation": "inside the model; estimated from its own training data",
@@ -149,7 +152,19 @@ def _selection(fits: list[JsonObject], selected: SearchResult | None, validation
 
 def _chosen(fit: JsonObject) -> JsonObject:
     """Return the settings of a selected fit, without those that are 0."""
-    shown = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "top", "epoch", "score")
+    shown = (
+        "train",
+        "objective",
+        "layers",
+        "lr",
+        "weight_decay",
+        "dropout",
+        "strength",
+        "top",
+        "epoch",
+        "epochs",
+        "score",
+    )
     return {name: fit[name] for name in shown if fit[name] != 0 or name == "epoch"}
 
 

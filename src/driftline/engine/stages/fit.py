@@ -6,12 +6,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from driftline import registry
 from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
-from driftline.engine.build import DatasetCache, build_learner, build_model, build_scenario, stream_for
+from driftline.engine.build import DatasetCache, build_learner, build_model, build_reveal, build_scenario, stream_for
 from driftline.engine.stages.base import Stage, StageContext, Workload, cost_text
 from driftline.engine.stages.metering import metered
 from driftline.errors import DamagedFile
@@ -19,12 +17,12 @@ from driftline.io import serialization
 from driftline.learners.base import Learner, Outcome, Recall
 from driftline.learners.fit_plan import FitSpec
 from driftline.learners.sequence.base import without_arrays
-from driftline.reveal import RevealPolicy
-from driftline.seeds import Seed
+from driftline.reveal import delivery_steps
 from driftline.spec.job import Job
 from driftline.spec.keys import fit_key
 from driftline.spec.methods import method_facts
 from driftline.store.store import Store
+from driftline.tasks import Task
 from driftline.types import Answers, Reveal, Stream, TrainingRound
 
 if TYPE_CHECKING:
@@ -85,12 +83,19 @@ class Fit(Stage):
         serialization.save({**outcome, **cost}, context.store.stage_path(self.key))
 
 
-def plannable_fits(learner: Learner, job: Job, scenario: Scenario) -> list[FitSpec]:
-    """Return the fits that can be fitted before a run: all, if all labels are revealed and probes come at the end."""
+def plannable_fits(learner: Learner, job: Job, scenario: Scenario, task: Task) -> list[FitSpec]:
+    """Return the fits that can be fitted before a run.
+
+    All of them, if what is revealed does not depend on answers and probes come at the end; else none.
+    """
     revealed = registry.get("benchmark", job.benchmark).reveals
     if not scenario.evaluated_at_end or revealed is not Reveal.LABELS:
         return []
-    return learner.fit_plan(len(stream_for(job, scenario)) - job.reveal.delay)
+    stream = stream_for(job, scenario)
+    if not job.reveal.rules:
+        return learner.fit_plan(len(stream) - job.reveal.delay)
+    policy = build_reveal(job, task)
+    return [] if policy.chain.uses_answers else learner.fit_plan(len(delivery_steps(stream, policy)))
 
 
 def training_rounds(job: Job, dataset: Dataset, scenario: Scenario, datasets: DatasetCache) -> list[TrainingRound]:
@@ -100,9 +105,9 @@ def training_rounds(job: Job, dataset: Dataset, scenario: Scenario, datasets: Da
 
 
 def _revealed(stream: Stream, job: Job, dataset: Dataset) -> list[TrainingRound]:
-    reveal = RevealPolicy(dataset.task, Reveal.LABELS, Seed(job.seed), **job.reveal.model_dump())
-    unseen = Answers(np.empty(0))  # where all labels are revealed, the answers do not matter
-    revealed = [reveal(stream[t], unseen) for t in range(len(stream))]
+    reveal = build_reveal(job, dataset.task)
+    steps = (stream[t] for t in range(len(stream)))
+    revealed = [reveal(step, Answers(step.samples.y)) for step in steps]  # the answers do not matter
     return [(labels.x, labels.y, labels.split) for labels in revealed if labels is not None]
 
 

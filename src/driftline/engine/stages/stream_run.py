@@ -55,6 +55,7 @@ class StreamRun(Stage):
 
     def cost_key(self, workload: Workload) -> str:
         named = {"benchmark", "data", "model", "reveal", *(["budget_macs"] if self.job.budget_macs else [])}
+        named |= {"lora"} if self.job.lora else set()
         parts = self.job.model_dump(mode="json", include=named)
         free_options = registry.get("benchmark", self.job.benchmark).options.cost_free
         options = {name: value for name, value in self.job.options.items() if name not in free_options}
