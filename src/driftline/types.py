@@ -174,7 +174,7 @@ class Answers(Columnar):
             yield Answers(*(None if column is None else column[k : k + 1] for column in columns))  # type: ignore[arg-type]
 
     def copy(self) -> Answers:
-        """Answers that do not change when these do."""
+        """Return an independent copy."""
         return Answers(*(None if c is None else np.array(c) for c in (self.prediction, self.scores, self.distance)))  # type: ignore[arg-type]
 
 

@@ -35,9 +35,9 @@ def test_one_column_per_class() -> None:
     [
         ([("p", None)], None, "the target is a number"),
         ([("p", "maybe")], TWO, "names the class 'maybe', and the target holds no, yes"),
-        ([("high", None)], TWO, "2 values that are no numbers from 0 to 1, such as '1.7'"),
+        ([("high", None)], TWO, "2 values that are not numbers from 0 to 1, such as '1.7'"),
         ([("word", None)], TWO, "such as 'low'"),
-        ([("p", None)], THREE, "of which class is the probability 'p'"),
+        ([("p", None)], THREE, "the class of the probability 'p' is not known"),
         ([("p", "a"), ("q", "b")], THREE, "without a column: 'c'"),
         ([("p", "a"), ("q", "b"), ("q", "c")], THREE, "sum to 1"),
     ],

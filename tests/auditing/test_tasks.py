@@ -108,7 +108,7 @@ def test_results_survive_the_store_bit_for_bit(tmp_path: Path) -> None:
     assert back["classifier"].auc == given["classifier"].auc  # type: ignore[union-attr]
     np.testing.assert_array_equal(back["dates"], given["dates"])  # type: ignore[arg-type]
     assert back["rest"][:3] == (1, None, [0.25, "text"])
-    with pytest.raises(UserError, match="which no audit makes"):
+    with pytest.raises(UserError, match="result of the unknown class"):
         tasks.decode({"class": "subprocess:Popen", "fields": {"args": "true"}})
 
 

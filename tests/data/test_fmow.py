@@ -119,7 +119,7 @@ def test_broken_and_hostile_files(tmp_path):
 
 def test_a_size_that_cannot_be(tmp_path):
     hdf5(tmp_path / "fmow.hdf5")
-    with pytest.raises(UserError, match="size=0 is no size"):
+    with pytest.raises(UserError, match="size=0 is not a size"):
         fmow([tmp_path], size=0)
 
 

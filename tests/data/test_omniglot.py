@@ -92,7 +92,7 @@ def test_what_is_wrong_is_said(tmp_path):
     with pytest.raises(UserError, match=r"a\.zip: expected a zip archive"):
         load("omniglot", folders=[tmp_path])
     archive(tmp_path / "omniglot" / "a.zip", TWO)
-    with pytest.raises(UserError, match="size=2 is no size of a picture"):
+    with pytest.raises(UserError, match="size=2 is not a size of a picture"):
         load("omniglot", {"size": 2}, [tmp_path])
 
 

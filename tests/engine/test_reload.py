@@ -246,7 +246,7 @@ def test_changed_data_are_noticed(record: Record, tmp_path: Path) -> None:
     run = run_of(record, "seq-ft")
     run.card.data.fingerprint, kept = "other", run.card.data.fingerprint
     try:
-        with pytest.raises(UserError, match="not those it was run on"):
+        with pytest.raises(UserError, match="have changed since it was run"):
             reload_run(run)
     finally:
         run.card.data.fingerprint = kept

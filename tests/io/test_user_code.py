@@ -119,7 +119,7 @@ def test_a_module_beside_the_user_is_announced_too(
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "beside_the_user.py").write_text("def make():\n    return 5\n")
     caplog.set_level(logging.INFO, "driftline")
-    with pytest.raises(UserError, match=r"made a int, which is no torch\.nn\.Module and lacks fit or predict"):
+    with pytest.raises(UserError, match=r"made a int, which is not a torch\.nn\.Module and lacks fit or predict"):
         models.build("beside_the_user:make")
     assert caplog.messages == ["runs code from ./beside_the_user.py"]
     with pytest.raises(UserError, match=r"it is part of Python; a file of your own is named as \./calendar\.py"):

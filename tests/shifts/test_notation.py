@@ -62,7 +62,7 @@ def test_steps(text, steps):
         ("CXR", r"no shift 'X'.* Known: C, L, R, T, l, r, s, t"),
         ("LLLL", "four flips restore the labels, so that the change would be reversed"),
         ("L,CL,LL", "label flip occurs 4 times"),
-        ("ssss", "subpopulation shift occurs 4 times, and 3 is the most"),
+        ("ssss", "subpopulation shift occurs 4 times; the maximum is 3"),
         ("R-400", "'R' has the amount -400: give a number from -359.9 to 359.9"),
         ("R360", "'R' has the amount 360"),
         ("T999", "'T' has the amount 999: give a number from -255 to 255"),

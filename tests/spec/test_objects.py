@@ -152,7 +152,7 @@ def test_objects_are_known_as_long_as_their_spec_and_can_be_sent() -> None:
     name, sent = parsed.methods[0].name, user_objects.dumps()
     del parsed
     gc.collect()
-    with pytest.raises(UserError, match="was a Python object, which is not at hand here"):
+    with pytest.raises(UserError, match="was a Python object, which this process does not have"):
         registry.get("method", name)
     user_objects.receive(sent)
     received = registry.get("method", name)

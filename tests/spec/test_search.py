@@ -126,7 +126,7 @@ def test_settings_of_training_mean_nothing_to_an_estimator_and_make_no_trials():
         "methods": "ft",
         "selection": {**selection, "grid": {"lr": [1, 2]}},
     }
-    with pytest.raises(UserError, match="lr means nothing to logistic-regression, which is not trained by gradients"):
+    with pytest.raises(UserError, match="lr has no effect on logistic-regression, which is not trained by gradients"):
         parse(content).jobs("logistic-regression")
     (job,) = parse(content).jobs("mlp")
     assert len(job.search.candidates) == 2
@@ -141,7 +141,7 @@ def test_final_valid_names_the_values_that_every_phase_tries():
         ({"methods": "ft"}, "none of these methods trains in phases"),
         ({"seq-to-final": {"lr": [1e-2]}}, "lr is given twice"),
         ({"selection": {"rule": "validation-split", "grid": {"momentum": [0.9]}}}, "momentum"),
-        ({"selection": {"rule": "validation-split", "grid": {"lr": [1]}, "trials": 2}}, "trials means nothing"),
+        ({"selection": {"rule": "validation-split", "grid": {"lr": [1]}, "trials": 2}}, "trials has no effect"),
         ({"selection": {"rule": "validation-split", "grid": {"lr": {"from": 1, "to": 2}}}}, "give a list"),
     ):
         selection = {"rule": "validation-split", "grid": {"lr": [1e-2]}}

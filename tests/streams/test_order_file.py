@@ -91,7 +91,7 @@ def test_a_stream_of_a_released_list_is_chosen_by_its_number(tmp_path: Path) -> 
         ("a.csv", pd.DataFrame({"row": [1, 1], "split": ["upstream", "stream"]}), "row 1 .* both upstream and in"),
         ("a.csv", pd.DataFrame({"row": []}), "lists no sample"),
         ("a.csv", "row\n1,2\n3,0\n", "a table with the columns id or row, but found: Length of header"),
-        ("a.txt", "a/1.png\na/1.png", "row 0 of the data comes 2 times; once is allowed"),
+        ("a.txt", "a/1.png\na/1.png", "row 0 of the data comes 2 times; only once is allowed"),
         ("a.xls", "x", "expected a file whose name ends in .csv, .csv.gz"),
         ("a.json", [[{**RECORDS[0], "input": "v"}]], "the input 'v' in entry 1 is not in dataset 'four'"),
         ("a.json", [1], "expected a JSON list of time steps"),

@@ -58,7 +58,7 @@ def _columns(frame: Frame) -> list[str]:
     if dates:
         notes.append(
             f"{_list(dates)} {'is a date' if len(dates) == 1 else 'are dates'}: where dates move on with time, every "
-            "later row lies outside of what a model was trained on; use a difference of dates instead"
+            "later row is outside of the range that a model was trained on; use a difference of dates instead"
         )
     return notes
 

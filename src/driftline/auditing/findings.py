@@ -22,7 +22,7 @@ RELATION_Z = 3.0  # z of the period's help above which the relation changed
 
 @dataclass(frozen=True)
 class Aging:
-    """Verdict and sizes of the deciding metric, with what the sentences need to name them."""
+    """Verdict and sizes of the deciding metric, with the names that sentences use."""
 
     verdict: Verdict
     sizes: Sizes

@@ -276,7 +276,7 @@ def _class_indices(column: pd.Series, labels: np.ndarray | None) -> np.ndarray:
     if (at < 0).mean() > 0.5:  # a few unknown classes are wrong predictions, many mean the wrong column
         wrong = column.iloc[int(np.flatnonzero(at < 0)[0])]
         raise UserError(
-            f"prediction column '{column.name}' holds '{wrong}', which the target does not. It must hold the "
+            f"prediction column '{column.name}' holds '{wrong}', not a class of the target. It must hold the "
             "predicted class, not a score"
         )
     return np.asarray(at)

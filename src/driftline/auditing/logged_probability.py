@@ -50,14 +50,14 @@ def parse_probabilities(
     if sorted(classes) != list(range(len(labels))):
         missing = [f"'{label}'" for k, label in enumerate(labels) if k not in classes]
         raise UserError(
-            f"probabilities are needed of each of {len(labels)} classes once; without a column: "
+            f"each of the {len(labels)} classes needs one column of probabilities; classes without one: "
             f"{', '.join(missing[:5]) or 'none, one is named twice'}. Use --probability COLUMN=CLASS for each"
         )
     whole = np.stack([values[given[classes.index(k)][0]] for k in range(len(labels))], axis=1)
     total = whole.sum(axis=1)
     if (np.abs(total - 1) > TOLERANCE).any():
         row = int(np.abs(total - 1).argmax())
-        raise UserError(f"the probabilities of a row must sum to 1, and those of one row sum to {total[row]:.4g}")
+        raise UserError(f"the probabilities of each row must sum to 1; those of one row sum to {total[row]:.4g}")
     return whole / total[:, None], []
 
 
@@ -68,7 +68,7 @@ def _values(column: pd.Series) -> np.ndarray:
     if bad.any():
         wrong = column.iloc[int(np.flatnonzero(bad)[0])]
         raise UserError(
-            f"probability column '{column.name}' has {int(bad.sum()):,} values that are no numbers from 0 to 1, such "
+            f"probability column '{column.name}' has {int(bad.sum()):,} values that are not numbers from 0 to 1, such "
             f"as '{wrong}'"
         )
     return values
@@ -85,7 +85,7 @@ def _class_of(column: str, labels: np.ndarray) -> int:
     """Return the class whose name ends the column's, such as p_yes; the longest one."""
     ending = [k for k, label in enumerate(labels) if column.endswith(str(label))]
     if not ending:
-        raise UserError(f"of which class is the probability '{column}'? Use --probability {column}=CLASS")
+        raise UserError(f"the class of the probability '{column}' is not known: use --probability {column}=CLASS")
     return max(ending, key=lambda k: len(str(labels[k])))
 
 

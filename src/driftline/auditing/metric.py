@@ -1,6 +1,6 @@
 """Metrics of an audit. Each gives one value per row whose mean is the metric, so that all have intervals.
 
-Metrics that are no means of rows (F1, AUC, RMSE, a user's function) are linearized: the value of a row is the metric
+Metrics that are not means of rows (F1, AUC, RMSE, a user's function) are linearized: the value of a row is the metric
 plus the row's influence on it.
 """
 

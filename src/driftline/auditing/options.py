@@ -26,7 +26,7 @@ DEFAULT_MODEL = "hist-gradient-boosting"
 
 @dataclass(frozen=True)
 class Flag:
-    """What an option needs to be a flag of the command."""
+    """How an option appears as a flag of the command."""
 
     help: str
     type: object = None
@@ -81,7 +81,8 @@ class AuditOptions:
     ] = ()
     train_until: Annotated[str | None, Flag("Last time of the rows that train the deployed model.")] = None
     deployed: Annotated[
-        int | None, Flag("Number of periods that train the deployed model. [default: 3; fewer of less than 9]", min=1)
+        int | None,
+        Flag("Number of periods that train the deployed model. [default: 3, or fewer with less than 9 periods]", min=1),
     ] = None
     cost_error: Annotated[float | None, Flag("Cost of a wrong answer, or of one unit of absolute error.", min=0)] = None
     cost_retrain: Annotated[float | None, Flag("Cost of a retraining.", min=0)] = None

@@ -1,4 +1,4 @@
-"""Slices: which segments of the rows decay, corrected for many looks.
+"""Slices: which segments of the rows decay, corrected for multiple tests.
 
 A segment is a category or a quarter of a number. Its rows give a loss matrix of their own, and periods are permuted as
 in the order test. All segments share the permutations, so the largest statistic among them corrects each p-value

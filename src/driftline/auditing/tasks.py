@@ -161,7 +161,7 @@ def decode(tree: Any) -> Any:
     if "class" in tree:
         module, _, name = tree["class"].partition(":")
         if not module.startswith(PACKAGES):
-            raise UserError(f"a kept result names the class {tree['class']}, which no audit makes: delete the store")
+            raise UserError(f"the store has a result of the unknown class {tree['class']}: delete the store")
         made: Any = getattr(importlib.import_module(module), name)
         return made(**{key: decode(value) for key, value in tree["fields"].items()})
     if "values" in tree:

@@ -65,6 +65,6 @@ def _read_existing(output: Path, key: str) -> AccuracyMatrices:
     matrices = read_matrices(output)
     if matrices.metadata.get("key") != key:
         raise UserError(
-            f"{output} holds a calibration of another model, data or setting: choose another -o, or move it"
+            f"{output} holds a calibration of another model, data or setting: choose another -o, or move the file"
         )
     return matrices

@@ -134,7 +134,7 @@ def _print_usage_error(error: Any) -> None:
         error.show()
         return
     command = error.ctx.command_path if error.ctx else "driftline"
-    echo(f"driftline: {message.rstrip('.')}. See `{command} -h`", err=True)
+    echo(f"driftline: {message if message.endswith('?') else message.rstrip('.') + '.'} See `{command} -h`", err=True)
 
 
 def _exit_with_traceback() -> NoReturn:

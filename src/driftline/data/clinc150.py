@@ -28,7 +28,7 @@ ADVICE = "Get data_full.json from github.com/clinc/oos-eval (folder data) and pu
 
 
 class Query(NamedTuple):
-    """What was asked, what was wanted, and where it stands in the file."""
+    """A query, its intent, and its position in the file."""
 
     text: str
     intent: str

@@ -86,7 +86,7 @@ def _from_folder(folder: Path, pattern: str) -> list[Row]:
     try:
         date = re.compile(pattern)
     except re.error as error:
-        raise UserError(f"pattern {pattern!r} is no regular expression: {error}") from None
+        raise UserError(f"pattern {pattern!r} is not a regular expression: {error}") from None
     if "time" not in date.groupindex:
         raise UserError(f"pattern {pattern!r} has no group (?P<time>...) that says which part of a name is the time")
     rows: list[Row] = []

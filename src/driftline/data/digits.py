@@ -53,7 +53,7 @@ def digits(
 
 @lru_cache(maxsize=8)
 def _columns(periods: int, rotation: float, noise: float, seed: int) -> tuple[np.ndarray, ...]:
-    """Return images, labels, places in the file and periods; kept, since to turn the images takes a while."""
+    """Return images, labels, places in the file and periods; cached, because rotating images takes a while."""
     images, labels = load_digits()
     root = Seed(seed).child("digits")
     deal = np.array_split(root.child("periods").numpy().permutation(len(labels)), periods)

@@ -108,7 +108,9 @@ def _splits(folders: Sequence[Path], path: str, config: str | None) -> list[list
 def _on_hub(path: str, config: str | None) -> dict[str, list[Path]]:
     """Return the files of each split in the cache of the package `datasets`, downloaded if missing."""
     if not HUB_NAME.fullmatch(path):
-        raise UserError(f"dataset 'hf': there is no file or folder {shorten(path)}, which is no name on the hub either")
+        raise UserError(
+            f"dataset 'hf': there is no file or folder {shorten(path)}, which is not a name on the hub either"
+        )
     feature = "reading datasets of the Hugging Face hub"
     try:
         datasets = import_package("datasets", feature)

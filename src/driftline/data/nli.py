@@ -93,11 +93,11 @@ def join_pair(premise: str, hypothesis: str) -> str:
 
 
 def as_classes(dataset: Dataset) -> Dataset:
-    """Return the same pairs with one of three classes as the answer; a published answer that is no label is -1."""
+    """Return the same pairs with one of three classes as the answer; a published answer that is not a label is -1."""
     samples = dataset.samples
     strange = next((word for word in samples.y if word not in LABELS), None)
     if strange is not None:
-        raise UserError(f"dataset 'nli': {strange!r} is no label of {', '.join(LABELS)}: use answers=text")
+        raise UserError(f"dataset 'nli': {strange!r} is not one of the labels {', '.join(LABELS)}: use answers=text")
     y = np.array([LABELS.index(word) for word in samples.y], np.int64)
     published = dataset.published_answers
     if published is not None:

@@ -16,7 +16,7 @@ NOT_STATED = "not stated"
 
 @dataclass(frozen=True)
 class Source:
-    """What to know about a published dataset before one has its files."""
+    """Size, license and origin of a published dataset."""
 
     size: str
     license: str

@@ -45,7 +45,7 @@ VALUES = {
 
 @dataclass(frozen=True)
 class Phrasing:
-    """How a set tells a fact and asks for it: `{p}` is the person, `{v}` the value, `{w}` a wrong one."""
+    """A set's templates of facts and questions: `{p}` is the person, `{v}` the value, `{w}` a wrong one."""
 
     statements: dict[str, str]
     questions: dict[str, str]

@@ -117,7 +117,7 @@ def reload_run(run: Run, data_dir: Path | None = None) -> ReloadedRun:
         Job.model_validate({**run.card.run.to_dict(), "label": run.method}), Store(run.folder.parents[1]), data_dir
     )
     if reloaded.dataset.fingerprint != run.card.data.fingerprint:
-        raise UserError(f"the data behind '{run.method}' are not those it was run on: run it again")
+        raise UserError(f"the data of '{run.method}' have changed since it was run: run it again")
     return reloaded
 
 

@@ -64,7 +64,7 @@ def write_then_rename(path: Path) -> Iterator[Path]:
             temporary.touch()  # fails in /proc
             temporary.unlink()
         except FileNotFoundError as error:
-            raise DiskError(f"cannot write {path}: its folder takes no files") from error
+            raise DiskError(f"cannot write {path}: its folder is not writable") from error
         try:
             yield temporary
             with open(temporary, "rb+") as file:  # Windows flushes only what is open for writing

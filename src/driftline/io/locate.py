@@ -53,7 +53,7 @@ def weights_file(name: str) -> Path | None:
 def weights_folder(name: str) -> Path | None:
     """Return the folder itself, or the one of this name in a data folder or in `weights` there, with a `config.json`.
 
-    So has every network of Hugging Face. None if there is no such folder.
+    Every network of Hugging Face has one. None if there is no such folder.
     """
     path = resolve(name)
     places = (folder / part / path for folder in data_folders() for part in ("weights", "."))

@@ -50,7 +50,9 @@ def is_object(name: str) -> bool:
 def find(kind: str, name: str) -> UserObject:
     """Return the object of a name, or raise an error: another process than the one that ran it has no object."""
     if (found := _objects.get(name)) is None:
-        raise UserError(f"{kind} '{name}' was a Python object, which is not at hand here: run it again from Python")
+        raise UserError(
+            f"{kind} '{name}' was a Python object, which this process does not have: run it again from Python"
+        )
     return found
 
 

@@ -52,7 +52,7 @@ class LabelRule:
         return None
 
     def shown(self, y: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """Return the labels that are shown for these."""
+        """Return the labels to reveal in place of these true ones."""
         return y
 
     def delay(self, positions: np.ndarray) -> np.ndarray:

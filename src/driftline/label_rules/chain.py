@@ -51,7 +51,7 @@ class RuleChain:
         return Selected(rows, propensity)
 
     def shown(self, y: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """Return the labels that are shown for these."""
+        """Return the labels to reveal in place of these true ones."""
         for rule in self.rules.values():
             y = rule.shown(y, positions)
         return y

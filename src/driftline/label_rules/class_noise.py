@@ -45,7 +45,7 @@ class ClassNoise(LabelRule):
 
 
 def _rate(text: str, pair: str) -> float:
-    """Return the rate of a pair; refuse one that is no share."""
+    """Return the rate of a pair; refuse one that is not a share."""
     try:
         rate = float(text)
     except ValueError:

@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass
 class Tally:
-    """Counts of labels in a step, and how accurate the answers look to someone who sees these labels alone."""
+    """Counts of labels in a step, and the accuracy of answers on these labels alone."""
 
     asked: int = 0
     arrived: int = 0

@@ -10,7 +10,7 @@ from driftline.types import Inputs, take_rows
 
 
 class Waiting(NamedTuple):
-    """Labels on their way."""
+    """Labels that are not revealed yet."""
 
     due: int
     """The step at which they arrive, without the delay that all labels have."""

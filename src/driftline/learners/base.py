@@ -151,7 +151,7 @@ class Learner:
         """Use a benchmark's way to choose hyper-parameters, for the fits it plans."""
 
     def set_fit_lookup(self, recall: Recall) -> None:
-        """Look results of planned fits up here before computing them."""
+        """Use this function to look up the results of planned fits before computing them."""
 
     def compute_fit(self, key: str, step_samples: list[TrainingRound], report: Callable[[int, int], None]) -> Outcome:
         """Return the result of the planned fit with this key, from the labeled samples of each step."""

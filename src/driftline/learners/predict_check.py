@@ -24,7 +24,7 @@ def fingerprint(learner: Learner) -> dict[str, str]:
 
 
 def changed_parts(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return the names of the parts that differ between two pictures."""
+    """Return the names of the parts that differ between two fingerprints."""
     return [name for name in {**before, **after} if before.get(name) != after.get(name)]
 
 

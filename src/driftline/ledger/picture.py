@@ -42,7 +42,7 @@ def write_picture(papers: Sequence[Paper], results: Results, output: Path) -> No
     """Write the picture as SVG."""
     frame = points(papers, results)
     if frame.empty:
-        raise UserError("no result has a printed counterpart: there is nothing to draw")
+        raise UserError("no result can be compared with a published number, so there is nothing to draw")
     write_bytes(output, print_svg(style(_chart(frame), []).to_dict()).encode())
 
 

@@ -1,4 +1,4 @@
-"""Metrics of continual learning: accuracy on all tasks, what is forgotten, and what tasks do for each other.
+"""Metrics of continual learning: accuracy on all tasks, forgetting, and transfer between tasks.
 
 All start from the accuracies A[..., i, j] of the model after task i on held-out samples of task j, of T tasks, with any
 leading axes. Where papers and codes differ, the definition here is that of the cited paper:

@@ -1,4 +1,4 @@
-"""Files of weights: find one, read its tensors, and bring their names to those of a network.
+"""Files of weights: find one, read its tensors, and rename them for a network.
 
 Read are safetensors and PyTorch files (`.pth`, `.pt`, `.th`, `.bin`, `.pth.tar`), the latter without running any code:
 nothing but tensors, plain values and `argparse.Namespace` is ever loaded.

@@ -137,5 +137,5 @@ def _as_model(name: str, made: object, outputs: int, seed: Seed) -> Network:
         model.original = True
         return model
     raise UserError(
-        f"model '{name}' made a {type(made).__name__}, which is no torch.nn.Module and lacks fit or predict"
+        f"model '{name}' made a {type(made).__name__}, which is not a torch.nn.Module and lacks fit or predict"
     )

@@ -84,4 +84,4 @@ def _check_counts(steps: ShiftSteps) -> None:
     counts = Counter(type(shift) for step in steps for shift in step)
     for kind, count in counts.items():
         if kind.max_count is not None and count > kind.max_count[0]:
-            raise UserError(f"{kind()} occurs {count} times, and {kind.max_count[0]} is the most: {kind.max_count[1]}")
+            raise UserError(f"{kind()} occurs {count} times; the maximum is {kind.max_count[0]}: {kind.max_count[1]}")

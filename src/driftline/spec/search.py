@@ -190,7 +190,7 @@ class Search(FrozenModel):
             if setting == "pretraining":
                 raise UserError(f"selection: {key}: name a method once for each pretraining to compare them")
             if key not in used and setting in unused:
-                raise UserError(f"selection: {key} means nothing to {unused[setting]}: leave it out of the grid")
+                raise UserError(f"selection: {key} has no effect on {unused[setting]}: leave it out of the grid")
             if key not in used:
                 known = {name for method in methods for name in _grid_names(method, _free_settings(method))}
                 raise unknown_name("setting", key, known, " (in selection.grid: no method has it free)")
@@ -203,7 +203,7 @@ class Search(FrozenModel):
         for name in ("trials", "seeds", "metric", "tie_break", "repeats"):
             if name in self.model_fields_set:
                 raise UserError(
-                    f"selection: {name} means nothing with validation-split: each run searches its own grid"
+                    f"selection: {name} has no effect with validation-split: each run searches its own grid"
                 )
         for key, values in self.grid.items():
             if key not in known:

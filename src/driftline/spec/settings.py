@@ -81,7 +81,7 @@ class LoRA(FrozenModel):
 
 
 class MethodChoice(Choice):
-    """A method with its settings; its label and its group, which tables and figures show, are no part of a key."""
+    """A method with its settings; its label and its group, which tables and figures show, are not part of a key."""
 
     lora: LoRA | None = None
     """Train adapters and the head instead of all weights: a rank, or a mapping of the settings."""

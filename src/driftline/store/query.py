@@ -139,7 +139,7 @@ def check_single_select(database: duckdb.DuckDBPyConnection, sql: str) -> None:
     if not statements:
         raise UserError('there is no query; try "select method, count(*) from runs group by all"')
     if len(statements) > 1 or statements[0].type not in reading:
-        raise UserError("a query is a single SELECT; the store is never changed by one")
+        raise UserError("a query must be a single SELECT: it cannot change the store")
 
 
 def parquet_dataset(files: Sequence[tuple[Path, str]]) -> ds.Dataset:

@@ -189,4 +189,6 @@ def _check_rows(name: str, rows: np.ndarray, upstream: np.ndarray, repeats: bool
         raise UserError(f"{name}: row {shared[0]} of the data is upstream, and a transformation of it in the stream")
     found, counts = np.unique(rows, return_counts=True)
     if not repeats and counts.max() > 1:
-        raise UserError(f"{name}: row {found[counts.argmax()]} of the data comes {counts.max()} times; once is allowed")
+        raise UserError(
+            f"{name}: row {found[counts.argmax()]} of the data comes {counts.max()} times; only once is allowed"
+        )

@@ -19,7 +19,7 @@ class _AdamStep(LeanOptimizer):
     """The step of Adam and AdamW."""
 
     decoupled = False
-    """Whether the decay of weights is no part of the gradient."""
+    """Whether the decay of weights is separate from the gradient."""
 
     def update(self, weights: list[Tensor], group: JsonObject) -> None:
         states = [self._state_of(weight, group) for weight in weights]

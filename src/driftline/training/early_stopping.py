@@ -19,7 +19,7 @@ PERFECT = 1.0
 
 @dataclass
 class FitCurve:
-    """What an epoch-by-epoch fit came to."""
+    """The result of a fit with early stopping."""
 
     score: float
     weights: State

@@ -1,4 +1,4 @@
-"""What the optimizers of this package share: a step with few calls around its sums.
+"""Base class of optimizers that take few calls per step.
 
 torch's own steps spend most of their time around the sums: they keep the number of steps in a tensor per weight, sort
 tensors by device, and time themselves.

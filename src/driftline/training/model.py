@@ -60,10 +60,10 @@ class Model(Protocol):
         """Return a copy of what it adapts that trains independently."""
 
     def state(self) -> Any:
-        """Return what `restore` needs."""
+        """Return the state to save."""
 
     def restore(self, state: Any) -> None:
-        """Become what was saved."""
+        """Restore a saved state."""
 
 
 def as_model(model: Network) -> Model:

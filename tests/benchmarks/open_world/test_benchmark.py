@@ -161,7 +161,7 @@ def test_seeds_take_the_test_sequences_in_turn_and_choosing_has_its_own() -> Non
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"class_size_law": "many"}, "is no law of class sizes"),
+        ({"class_size_law": "many"}, "is not a law of class sizes"),
         ({"order": "backwards"}, "no order of an open world 'backwards'"),
         ({"classes": 70, "pretrain": 10, "disjoint": True}, "classes"),
         ({"sequences": 2, "validation": 2}, "leave no sequence to test on: give more sequences than validation"),

@@ -120,7 +120,7 @@ def test_resets_come_where_corruptions_change() -> None:
     ("options", "message"),
     [
         ({"reset": "domain", "order": "mixed"}, "corruptions do not come one after another"),
-        ({"reset": "domain", "images_per_point": 24}, "24 images per point are no multiple of the batch size 16"),
+        ({"reset": "domain", "images_per_point": 24}, "24 images per point are not a multiple of the batch size 16"),
         ({"order": "chain", "chain": "unitta", "domain_correlation": 1}, "Use chain=sticky"),
         ({"order": "given", "stream": "order.csv", "label_order": "chain"}, "files give the order of the images"),
     ],

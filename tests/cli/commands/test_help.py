@@ -53,7 +53,7 @@ def test_help_without_a_name_or_with_a_command_is_that_of_the_command_line() -> 
         (["method", "forzen"], r"no method 'forzen'\. Did you mean 'frozen'\?"),
         (["date", "yearbook"], r"no kind 'date'\. Did you mean 'data'\?"),
         (["mine.py:Mine"], r"say what mine\.py:Mine is, for example: driftline help method mine\.py:Mine"),
-        (["data"], r"which dataset\? `driftline list datasets` shows all; then driftline help data NAME"),
+        (["data"], "give the name of a dataset: driftline help data NAME; see `driftline list datasets`"),
         (["data", "yearbook", "x"], "takes a kind and a name"),
     ],
 )
@@ -95,7 +95,7 @@ def test_the_full_spec_has_the_model_that_suits_the_data() -> None:
         (["--set", "refinement.delay=3"], r"refinement has no setting 'delay'\. Did you mean --set reveal\.delay\?"),
         (["--set", "er.copies=3"], r"er has no setting 'copies'\. Did you mean --set data\.copies\?"),
         (["--set", "*.bach=3"], r"no setting 'bach'\. Did you mean 'batch'\?.*\(of er, frozen\)"),
-        (["--full"], "--full goes with --print-spec"),
+        (["--full"], "--full needs --print-spec"),
     ],
 )
 def test_a_misplaced_setting_gets_its_place(words: list[str], reason: str) -> None:
@@ -116,7 +116,7 @@ def test_a_new_method_keeps_the_contract_and_is_never_overwritten(
     assert (tmp_path / "half_way.py").read_text() == "mine"
     with pytest.raises(UserError, match=r"no template 'model'.*Known: method"):
         command("new", "model", "net")
-    with pytest.raises(UserError, match=r"'\.\./x' is no name"):
+    with pytest.raises(UserError, match=r"'\.\./x' is not a valid name"):
         command("new", "method", "../x")
 
 

@@ -87,7 +87,7 @@ def test_a_terminal_is_redrawn_until_nothing_runs(store: Store, plain: bool) -> 
 def test_a_folder_that_is_not_there(command: Command, tmp_path: Path) -> None:
     code, _, output = command(str(tmp_path / "none"))
     assert code == 2
-    assert "name the folder that `driftline run` keeps its runs in" in output
+    assert "name the folder of the runs with --runs" in output
 
 
 def test_blocks_are_drawn_where_they_can_be(monkeypatch: pytest.MonkeyPatch) -> None:

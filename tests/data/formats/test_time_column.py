@@ -51,7 +51,9 @@ def test_other_numbers_stay_numbers(numbers: list[float]) -> None:
 
 
 def test_dates_with_a_mistake_are_asked_about() -> None:
-    with pytest.raises(UserError, match=r"'d' looks like yyyymmdd, but 20230132 in row 3 is no such date.*kind number"):
+    with pytest.raises(
+        UserError, match=r"'d' looks like yyyymmdd, but 20230132 in row 3 is not such a date.*kind number"
+    ):
         parse_times(pd.Series([20230130, 20230131, 20230132], name="d"))
     with pytest.raises(UserError, match="'d' should be dates, but 7 in row 1"):
         parse_times(pd.Series([7, 8], name="d"), "date")
@@ -74,6 +76,6 @@ def test_an_audit_of_whole_number_dates_is_cut_by_the_calendar() -> None:
 def test_dates_with_a_sentinel_are_asked_about(sentinel: float) -> None:
     days = pd.date_range("2021-01-01", periods=600, freq="D").strftime("%Y%m%d").astype(int)
     column = pd.Series([*days[:-1], sentinel], name="d")
-    with pytest.raises(UserError, match=r"'d' looks like yyyymmdd, but .* in row 600 is no such date.*kind number"):
+    with pytest.raises(UserError, match=r"'d' looks like yyyymmdd, but .* in row 600 is not such a date.*kind number"):
         parse_times(column)
     assert parse_times(column, "number")[0][-1] == sentinel

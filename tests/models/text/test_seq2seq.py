@@ -266,7 +266,7 @@ def test_an_answer_that_ends_early_is_counted_to_its_end():
 def test_only_texts_to_write_about_and_only_being_led():
     with pytest.raises(UserError, match="takes texts"):
         models.build("small-bart", (8, 8, 1), 0)
-    with pytest.raises(UserError, match="writes its answers, and here there are 3"):
+    with pytest.raises(UserError, match="generates texts, and this task has 3 classes"):
         models.build("small-bart", (), 3)
     with pytest.raises(UserError, match="multiple of its heads"):
         small(width=30)
@@ -275,7 +275,7 @@ def test_only_texts_to_write_about_and_only_being_led():
     with pytest.raises(UserError, match="not trained yet"):
         small().encode(X)
     model = ready()
-    with pytest.raises(UserError, match="led along the answer"):
+    with pytest.raises(UserError, match="trains by teacher forcing"):
         model(model.encode(X))
     with pytest.raises(UserError, match="mixed"):
         model(model.encode(X) + 0.5)

@@ -101,7 +101,7 @@ def test_orders_that_are_not_there_are_said():
         arrived("")
     with pytest.raises(UserError, match="uniform takes no number"):
         arrived("uniform 3")
-    with pytest.raises(UserError, match="'many' is no number; write 'bursts 10'"):
+    with pytest.raises(UserError, match="'many' is not a number; write 'bursts 10'"):
         arrived("bursts many")
     for order in ("bursts 0", "bursts 2.5", "recurring inf"):
         with pytest.raises(UserError, match="needs a whole number from 1"):

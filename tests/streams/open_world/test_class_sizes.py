@@ -115,7 +115,7 @@ def test_whole_numbers_are_divided_exactly(scale, offset, classes):
 
 def test_what_is_no_law_is_said():
     for text in ("zipf", "1000/x", "25000/25+r", "-5/r", "1000/r^-1", ""):
-        with pytest.raises(UserError, match=r"is no law of class sizes: write '25000/\(25\+r\)'"):
+        with pytest.raises(UserError, match=r"is not a law of class sizes: write '25000/\(25\+r\)'"):
             ClassSizeLaw.parse(text)
     with pytest.raises(UserError, match="only the first 10 of 12 classes have a sample: give a larger scale"):
         ClassSizeLaw(10).counts(12)

@@ -108,7 +108,7 @@ def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
     files = expand_folder(published(tmp_path))
     with pytest.raises(UserError, match="S3 has 2 images of n00000000, and dataset 'eight' has 1"):
         published_world(dataset(1), files, 3)
-    with pytest.raises(UserError, match="there is no sequence S6 among the files, but S1, S2"):
+    with pytest.raises(UserError, match="the files do not have sequence S6, but S1, S2"):
         published_world(dataset(), files, 6)
     few = Dataset("few", dataset().samples[:25], Classification(tuple(WNIDS[:5])))
     with pytest.raises(UserError, match="S3 has the class n00000011, which dataset 'few' lacks"):

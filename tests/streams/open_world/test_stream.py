@@ -182,7 +182,7 @@ def test_more_sequences_than_classes_share_some_unless_told_otherwise():
         ({"number": 6}, "no sequence 6: they are numbered from 1 to 5"),
         ({"number": 0}, "no sequence 0"),
         ({"validation": 6}, "validation=6"),
-        ({"class_size_law": "zipf"}, "'zipf' is no law"),
+        ({"class_size_law": "zipf"}, "'zipf' is not a law"),
         ({"class_size_law": "10/r"}, "only the first 10 of 20 classes"),
         ({"order": "sorted"}, "no order of an open world 'sorted'"),
     ],

@@ -61,44 +61,46 @@ class Options(base.Options):
     stream: str | None = None
     """A file with the order of the images and, if they are to be corrupted, with a corruption and severity of each."""
     calibration: str | None = None
-    """ccc: the file that `driftline calibrate` wrote, or the released pickle; without it, the network is calibrated
-    first."""
+    """order=ccc: the file that `driftline calibrate` wrote, or the released pickle. By default, the network is
+    calibrated first."""
     calibration_images: int = Field(default=5000, ge=1)
-    """ccc without a calibration file: number of images to calibrate on, or all if there are fewer."""
+    """order=ccc without a calibration file: number of images to calibrate on, or all if there are fewer."""
     calibration_levels: int = Field(default=N_LEVELS, ge=2)
-    """ccc without a calibration file: number of severities including 0; 11 takes a quarter of the time of 21."""
+    """order=ccc without a calibration file: number of severities including 0; 11 takes a quarter of the time."""
     difficulty: Literal["easy", "medium", "hard"] = "medium"
-    """ccc: the set of corruptions and the target accuracy of the paths: 40, 20 or 0 percent."""
+    """order=ccc: the set of corruptions and the target accuracy of the paths: 40, 20 or 0 percent."""
     target: float | None = Field(default=None, ge=0, le=100)
-    """ccc: target accuracy in percent, instead of the difficulty's."""
+    """order=ccc: target accuracy in percent, instead of the difficulty's."""
     path: Literal["mean-cost", "least-squares"] = "mean-cost"
-    """ccc: how paths are searched: as in the paper's code, or the best of all."""
+    """order=ccc: how paths are searched: as in the paper's code, or the optimal path."""
     corruptions: str | None = None
     """A subset's name or names separated by commas; if not given, the difficulty's, all 15, or the four held out."""
     severity: float = Field(default=5.0, gt=0, le=5)
-    """cin-c, holdout, mixed and chain: the severity of every corruption."""
+    """order=cin-c, holdout, mixed or chain: the severity of every corruption."""
     domain_correlation: float = Field(default=0.85, ge=0, le=1)
-    """chain: the probability that the next image keeps its corruption and draws none; 1: one after another."""
+    """order=chain: the probability that the next image has the same corruption instead of a drawn one; 1: one after
+    another."""
     domain_imbalance: float = Field(default=1.0, ge=1)
-    """chain: how many times as frequent the first corruption is as the last."""
+    """order=chain: how many times as frequent the first corruption is as the last."""
     label_order: LabelOrder = "shuffled"
     """The order of labels. shuffled: at random; chain: a Markov chain; practical: RoTTA's stream, in blocks of classes
     with shares from a Dirichlet distribution."""
     class_correlation: float = Field(default=0.95, ge=0, le=1)
-    """label_order=chain: the probability that the next image keeps its class and draws none; 1: one after another."""
+    """label_order=chain: the probability that the next image has the same class instead of a drawn one; 1: one after
+    another."""
     class_imbalance: float = Field(default=1.0, ge=1)
     """label_order=chain: how many times as frequent the first class is as the last."""
     label_concentration: float = Field(default=0.1, gt=0)
     """label_order=practical: the concentration of the Dirichlet distribution."""
     chain: ChainKind = "sticky"
-    """The transitions of chains: sticky, or unitta: those of UniTTA's code."""
+    """The transition matrix of chains: sticky, or that of UniTTA's code."""
     reset: Literal["never", "domain", "batch"] = "never"
     """When learners return to their state before the first step: before each corruption, or before each batch."""
     shards: str | None = None
-    """shards: the folder with serial_00000.tar and so on, such as CCC's own; the same stream for every seed."""
+    """order=shards: the folder with serial_00000.tar and so on, such as CCC's own; the same stream for every seed."""
     files: str | None = None
-    """cin-3dcc: the folder of the published images, with a folder per corruption, severity and class; cin-c, holdout:
-    read ImageNet-C's published images from such a folder, or CIFAR-10-C's arrays, instead of making them."""
+    """order=cin-3dcc: the folder of the published images, with a folder per corruption, severity and class. order=cin-c
+    or holdout: read ImageNet-C's published images from such a folder, or CIFAR-10-C's arrays."""
     images_per_point: int = Field(default=1000, ge=1)
     """Images per point of the schedule."""
     images: int = Field(default=100_000, ge=2)
@@ -113,7 +115,7 @@ class Options(base.Options):
     frost: str | None = None
     """A folder with ImageNet-C's photographs of frost; without it frost is synthetic."""
     first_schedule_seed: int = 43
-    """ccc: the seed of the order of corruptions for seed 0; seed 1 has the next, and so on."""
+    """order=ccc: the seed of the order of corruptions for seed 0; seed 1 has the next, and so on."""
     upstream_updates: int = Field(default=3000, ge=0)
     """Number of updates of a network on clean images; 0 for a pretrained network."""
     upstream_lr: float = Field(default=1e-3, gt=0)

@@ -91,7 +91,7 @@ def restarts(stream: Stream, options: Options) -> frozenset[int]:
         raise UserError(f"reset=domain: with order={options.order}, corruptions do not come one after another")
     if options.images_per_point % options.batch:
         raise UserError(
-            f"reset=domain: {options.images_per_point} images per point are no multiple of the batch size "
+            f"reset=domain: {options.images_per_point} images per point are not a multiple of the batch size "
             f"{options.batch}, so that batches would have two corruptions; change images_per_point or batch"
         )
     steps = options.images_per_point // options.batch

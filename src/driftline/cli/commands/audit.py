@@ -60,7 +60,7 @@ def audit(
 ) -> None:
     """Measure whether a model of your table ages.
 
-    And since when, how much that costs, and when to retrain it.
+    The audit also finds since when, at what cost, and when to retrain the model.
     """
     from driftline.auditing import gate
     from driftline.auditing.run import audit as run_audit

@@ -40,8 +40,8 @@ def few_shot(
 ) -> None:
     """Evaluate a network in few-shot episodes of novel classes.
 
-    It is trained on other classes first. `--set pretraining.updates=0` evaluates a network without training, for
-    example with weights from a file.
+    The network is trained on other classes first. `--set pretraining.updates=0` evaluates a network without training,
+    for example with weights from a file.
     """
     from driftline.seeds import Seed
     from driftline.training import few_shot as few
@@ -109,7 +109,7 @@ def _train_network(parts: dict[str, JsonObject], dataset: Dataset, samples: Samp
     choice = with_defaults("model", Choice.model_validate(settings))
     network = initial_model(choice, dataset, seed)
     if not as_model(network).is_network:
-        raise UserError(f"episodes need the features of a network, and {choice.name} is not one: try --model mlp")
+        raise UserError(f"episodes need the features of a network, and {choice.name} is not a network: try --model mlp")
     pretrainer = new_pretrainer(Choice.model_validate(parts["pretraining"]), seed)
     pretrainer.prepare(network, dataset.task)
     pretrainer.train(samples.x, samples.y)

@@ -39,7 +39,7 @@ def forget(
     from driftline.store.store import Store
 
     if bool(names) + (older_than is not None) + superseded != 1:
-        raise UserError("driftline forget takes runs to remove, --older-than AGE or --superseded: give one of them")
+        raise UserError("name the runs to remove, or give --older-than AGE or --superseded")
     store = Store.open(runs)
     found = _select(store, names or [], older_than)
     if not found:

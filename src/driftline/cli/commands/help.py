@@ -45,7 +45,7 @@ def help_(context: typer.Context, words: Words = None) -> None:
     if name not in commands:
         if (kind := _kinds_of_things().get(name)) is not None:
             plural = next(one for one in KINDS if KINDS[one] == kind)
-            raise UserError(f"which {kind}? `driftline list {plural}` shows all; then driftline help {name} NAME")
+            raise UserError(f"give the name of a {kind}: driftline help {name} NAME; see `driftline list {plural}`")
         things = {one for kind in registry.KINDS for one in registry.names(kind)}
         raise unknown_name("name or command", name, {*things, *PARTS, *commands})
     echo(commands[name].get_help(type(context)(commands[name], info_name=name, parent=parent)))

@@ -62,12 +62,12 @@ def new(
         raise unknown_name("template", kind, TEMPLATES)
     words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) or not words:
-        raise UserError(f"'{name}' is no name: use letters, digits and hyphens, for example half-way")
+        raise UserError(f"'{name}' is not a valid name: use letters, digits and hyphens, for example half-way")
     path, title = Path(f"{'_'.join(words).lower()}.py"), "".join(word[0].upper() + word[1:] for word in words)
     if path.exists():
         raise UserError(f"{path} exists already: choose another name")
     if keyword.iskeyword(path.stem) or keyword.iskeyword(title):
-        raise UserError(f"'{name}' is a word of Python's own: choose another name")
+        raise UserError(f"'{name}' is a keyword of Python: choose another name")
     if importlib.util.find_spec(path.stem) is not None:
         raise UserError(f"{path} would hide the module {path.stem}, which others import: choose another name")
     write_bytes(path, TEMPLATES[kind].format(title=title).encode())

@@ -22,7 +22,7 @@ def quickstart(
 ) -> None:
     """Run all benchmarks and an audit in miniature.
 
-    The data are embedded. The report is written at the end.
+    Nothing is downloaded. A report is written at the end.
     """
     from driftline.cli.commands.run_quickstart import run_quickstart
 

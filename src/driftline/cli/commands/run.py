@@ -129,7 +129,7 @@ def _executor(
 
 def _check_flags(print_spec: bool, full: bool, upgrade: bool) -> None:
     if full and not print_spec:
-        raise UserError("--full goes with --print-spec")
+        raise UserError("--full needs --print-spec")
     if upgrade and print_spec:
         raise UserError("--upgrade and --print-spec each print something else: give one of them")
 

@@ -37,7 +37,7 @@ def watch(
 
     store = Store.open(folder or runs)
     if not store.folder.exists():
-        raise UserError(f"there is no {store.folder}: name the folder that `driftline run` keeps its runs in")
+        raise UserError(f"there is no {store.folder}: name the folder of the runs with --runs")
     console = SafeConsole(highlight=False, markup=False, emoji=False)
     plain = not _supports_unicode(console)
     if once or not console.is_terminal or console.is_dumb_terminal:

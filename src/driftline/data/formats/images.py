@@ -25,9 +25,9 @@ MAX_PIXELS = 80_000_000  # a quarter of a gigabyte in color
 
 
 def check_size(size: int) -> None:
-    """Refuse what is no number of pixels."""
+    """Refuse a size that is not a number of pixels."""
     if not isinstance(size, int) or isinstance(size, bool) or size < MIN_SIDE:
-        raise UserError(f"size={size!r} is no size of a picture: give a whole number of pixels from {MIN_SIDE}")
+        raise UserError(f"size={size!r} is not a size of a picture: give a whole number of pixels from {MIN_SIDE}")
 
 
 def check_resize(size: int, resize: int | None) -> None:

@@ -42,12 +42,12 @@ def mapped_names(parts: Iterable[Iterable[str]]) -> tuple[np.ndarray, list[int]]
 
 
 def _temporary_file() -> IO[bytes]:
-    """Return a file that is gone when nothing uses it any more."""
+    """Return a temporary file that is deleted when it is no longer used."""
     return tempfile.TemporaryFile(dir=_folder())
 
 
 def _folder() -> Path:
-    """Return the user's cache folder: the folder of temporary files is often in memory. That one if it must be."""
+    """Return the user's cache folder, else the folder of temporary files, which is often in memory."""
     from platformdirs import user_cache_path
 
     folder = user_cache_path("driftline")

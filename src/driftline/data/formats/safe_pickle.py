@@ -1,4 +1,4 @@
-"""Old datasets are distributed as pickles, and a pickle is a program. This reader runs none of it.
+"""Read untrusted pickles: plain data and numpy arrays only; no code in the file is run.
 
 Only the names in `ALLOWED` resolve, and what they resolve to is written here: stand-ins that take the numbers
 out of the file and build arrays from them. Nothing of numpy's own unpickling is reachable, because that

@@ -179,7 +179,7 @@ def _calendar_or_numbers(column: pd.Series, values: np.ndarray, must: bool) -> t
         row = 0 if form is None else int(np.flatnonzero(~valid)[0])
         claim = f"looks like {form}" if form else "should be dates"
         raise UserError(
-            f"time column '{column.name}' {claim}, but {column.iloc[row]} in row {row + 1} is no such date between "
+            f"time column '{column.name}' {claim}, but {column.iloc[row]} in row {row + 1} is not such a date between "
             f"{YEAR_RANGE[0]} and {YEAR_RANGE[1] - 1}: correct it, or give the column the kind number ({KIND_HINT})"
         )
     note = f"time column '{column.name}' is read as dates written as {form}; if it is not, give it the kind number"

@@ -146,5 +146,5 @@ def _part(step: int, train: Settings, test: Settings, inputs: str, labels: str, 
 def _text(one: object) -> str:
     one = one.decode() if isinstance(one, bytes) else one
     if not isinstance(one, str):
-        raise ValueError(f"{one!r}, where a text was expected")
+        raise ValueError(f"{one!r}, not a text")
     return str(one)

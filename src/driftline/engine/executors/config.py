@@ -67,7 +67,7 @@ class ExecutorConfig:
         if self.name == "serial" and (self.jobs or 1) > 1:
             raise UserError(f"--engine serial computes one stage after another: leave out --jobs {self.jobs}")
         if self.name == "serial" and self.timeout:
-            raise UserError("--timeout ends a stage that hangs, which takes a process of its own: use --engine local")
+            raise UserError("--timeout needs a separate process for each stage: use --engine local")
 
 
 def parse_bytes(text: str) -> int:

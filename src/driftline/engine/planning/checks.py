@@ -105,7 +105,7 @@ def _check_budget(job: Job, model: Network, scenario: Scenario) -> None:
         raise UserError(f"budget_macs: the compute of {job.model.display_name} is not counted; use a network")
     if method_facts(job.method.name).plans_fits and scenario.evaluated_at_end:
         raise UserError(
-            f"budget_macs: {job.method.display_name} trains in fits that methods share, which no budget can cut; set "
+            f"budget_macs: {job.method.display_name} trains in fits that methods share, which a budget cannot cut; set "
             "epochs and the grid of the benchmark instead, or leave it out"
         )
 

@@ -241,7 +241,7 @@ def column_with_defaults(name: str, column: Settings) -> JsonObject:
     if "data" in column:
         return dict(column)
     if not usual:
-        raise UserError(f"the column {name} has no data of its own: give some, as `{name}: {{data: NAME}}`")
+        raise UserError(f"the column {name} has no default data: give them, as `{name}: {{data: NAME}}`")
     options = {**usual["options"], **column.get(benchmark, {})}
     quick = {**usual["quick"], **column.get("quick", {})}
     return {"data": usual["data"], "model": usual["model"], **column, benchmark: options, "quick": quick}

@@ -123,7 +123,9 @@ def _check_resources(ray: Any, config: ExecutorConfig) -> None:
         return
     best = {name: max((node.get(name, 0) for node in nodes), default=0) for name in requested}
     have = f"{best['CPU']:g} CPUs, {best['GPU']:g} GPUs and {best['memory'] / 2**30:.1f} GiB"
-    raise UserError(f"no machine of the Ray cluster has what --cpus, --gpus and --memory ask for: the most is {have}")
+    raise UserError(
+        f"no machine of the Ray cluster has the requested --cpus, --gpus and --memory; the largest has {have}"
+    )
 
 
 def _requested(config: ExecutorConfig) -> dict[str, float]:

@@ -34,7 +34,7 @@ class Checkpoint:
             return 0
         saved = serialization.load(self._path, self._source)
         if saved["code"] != sources_hash():
-            raise ValueError("the checkpoint was written by another state of the code")
+            raise ValueError("the checkpoint was written by other code")
         for name, part in self._parts.items():
             part.restore(saved[name])
         return int(saved["done"])

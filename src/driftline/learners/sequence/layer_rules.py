@@ -32,7 +32,7 @@ def rule_per_step(rule: str, steps: int) -> list[str]:
     if len(rules) == 1:
         return rules * steps
     if len(rules) != steps:
-        raise UserError(f"'{rule}' has layers for {len(rules)} steps, and {steps} are tuned")
+        raise UserError(f"'{rule}' has layers for {len(rules)} steps, but {steps} steps are tuned")
     return rules
 
 

@@ -34,7 +34,9 @@ class BN(Learner):
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         if adapt_statistics(model, task, "bn") == 1:
-            raise UserError("bn replaces the statistics of batch norm, and this network has none: it would be frozen")
+            raise UserError(
+                "bn replaces the statistics of batch norm, and this network has no batch norm, so it would not adapt"
+            )
 
     @torch.no_grad()
     def predict(self, x: Inputs) -> Answers:

@@ -85,7 +85,7 @@ def shape_loss(outputs: Tensor, shuffled: Tensor, min_drop: float) -> Tensor | N
 def shuffle_patches(x: Tensor, random: Generator) -> Tensor:
     """Return images with their 4 x 4 patches in another order, each image in its own.
 
-    Sides that are no multiple of 4 are resized to one, and back.
+    Sides that are not a multiple of 4 are resized to one, and back.
     """
     n, channels, *size = x.shape
     height, width = (max(1, side // PATCHES) for side in size)

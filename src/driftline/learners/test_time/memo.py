@@ -1,4 +1,4 @@
-"""MEMO: for each image by itself, one step towards a certain mean answer to augmented copies; then it is answered.
+"""MEMO: one step of marginal entropy minimization over augmented copies of each image, before its answer.
 
 Zhang, Levine and Finn, "MEMO: Test Time Robustness via Adaptation and Augmentation", NeurIPS 2022. Of an image, A
 copies are made (`training.augmix`), with probabilities p_a; all weights take one step down the entropy of their mean
@@ -48,7 +48,7 @@ SMALL_SIDE = 64  # pixels; smaller images are cropped after padding
 @register("method", "memo")
 @dataclass
 class MEMO(Learner):
-    """MEMO: one step towards a certain mean answer to copies of an image, for each image by itself."""
+    """MEMO: one step of marginal entropy minimization over augmented copies, for each image separately."""
 
     lr: NonNegative = 2.5e-4  # learning rate
     momentum: BelowOne | None = None  # momentum of the optimizer; None: its default

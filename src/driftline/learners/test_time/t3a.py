@@ -1,4 +1,4 @@
-"""T3A: class prototypes made of the classifier's weights and of the stream's surest features; nothing is trained.
+"""T3A: class prototypes from the classifier's weights and the stream's most confident features; nothing is trained.
 
 Iwasawa and Matsuo, "Test-Time Classifier Adjustment Module for Model-Agnostic Domain Generalization", NeurIPS 2021.
 Each class has a set of supports, at first rows of the last linear layer: row w_k belongs to the class that the layer
@@ -43,7 +43,7 @@ MAX_ERROR = 0.02  # of the last layer's outputs computed again, as a share of th
 @register("method", "t3a")
 @dataclass
 class T3A(Learner):
-    """T3A: prototypes made of the last layer's weights and of the surest features seen so far."""
+    """T3A: prototypes from the last layer's weights and the most confident features so far."""
 
     n_supports: Count = 20  # vectors per class
     batch: Annotated[int, Field(ge=1)] = 256  # larger batches are split evenly
@@ -116,7 +116,7 @@ class Supports(Stateful):
         labels = torch.cat([self.labels, logits.argmax(dim=1)])
         order = entropies.argsort(stable=True)
         members = one_hot(labels[order], logits.shape[1])
-        rank = (members.cumsum(dim=0) * members).sum(dim=1)  # 1 for the surest of its class
+        rank = (members.cumsum(dim=0) * members).sum(dim=1)  # 1 for the most confident of its class
         kept = order[rank <= n_supports].sort().values
         return Supports(torch.cat([self.vectors, features])[kept], labels[kept], entropies[kept])
 

@@ -22,7 +22,7 @@ def norm_relu(channels: int) -> list[nn.Module]:
 
 
 class DenseLayer(nn.Module):
-    """What came in, with `growth` channels computed from it behind."""
+    """The inputs, followed by `growth` channels computed from them."""
 
     def __init__(self, inputs: int, growth_rate: int) -> None:
         super().__init__()

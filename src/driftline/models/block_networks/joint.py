@@ -130,7 +130,7 @@ class LowRankLayer(TimeIndexedLayer):
 
 
 class JointNetwork(LayeredNetwork):
-    """A network at several time steps. Step 0 is the given network: its very modules, not copies of them.
+    """A network at several time steps. Step 0 is the given network: its modules themselves, not copies.
 
     `rank` is that of low-rank blocks. As in the authors' code, a low-rank conv1 then has rank 1, and fc no more than
     fits it; a mapping from names of layers to ranks decides for each.

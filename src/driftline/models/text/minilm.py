@@ -5,7 +5,7 @@ the tokens of a text, scaled to one length, here the root of its width so that i
 With pooling="first" it sees the last layer at the first token, as it is: Wild-Time's DistilBERT for HuffPost and arXiv
 (Yao et al., NeurIPS 2022), which reads 300 tokens and trains everything.
 
-With trainable="head" the encoder never changes. It is no part of the network then: `encode` turns texts into features,
+With trainable="head" the encoder never changes. It is then not part of the network: `encode` turns texts into features,
 each text once in a process and kept on disk for the next (`feature_cache`), and only the head is trained, stored and
 counted by the meter. With trainable="all" the inputs are tokens, and everything is trained.
 
@@ -77,7 +77,7 @@ def minilm(
         raise unknown_name("pooling of minilm", pooling, ("mean", "first"))
     for name, value, least in (("max_tokens", max_tokens, 3), ("outputs", outputs, 1), ("width", width, 1)):
         if value is not None and value < least:
-            raise UserError(f"{name}={value}: minilm needs {least} or more")
+            raise UserError(f"{name}={value}: must be {least} or greater")
     folder = _folder(weights)
     if trainable == "all":
         network, tokenizer, max_tokens = _load(folder, max_tokens)
@@ -139,6 +139,8 @@ def _load(folder: Path, max_tokens: int) -> tuple[Network, Tokenizer, int]:
 def _check_encoder(network: Network, tokenizer: Any, folder: Path) -> None:
     """Refuse what does not read texts."""
     if network.config.is_encoder_decoder or not hasattr(network.config, "hidden_size"):
-        raise UserError(f"model 'minilm': {type(network).__name__} in {folder} is no encoder such as BERT or MiniLM")
+        raise UserError(
+            f"model 'minilm': {type(network).__name__} in {folder} is not an encoder such as BERT or MiniLM"
+        )
     if getattr(tokenizer, "backend_tokenizer", None) is None or tokenizer.pad_token_id is None:
-        raise UserError(f"model 'minilm': the vocabulary in {folder} has no tokenizer.json with a mark for padding")
+        raise UserError(f"model 'minilm': the vocabulary in {folder} has no tokenizer.json with a padding token")

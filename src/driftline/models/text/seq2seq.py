@@ -69,7 +69,7 @@ class Seq2Seq(nn.Module):
             "micro_batch": micro_batch or 1,
         }.items():
             if value < 1:
-                raise UserError(f"{name}={value}: a model that writes texts needs 1 or more")
+                raise UserError(f"{name}={value}: must be 1 or greater")
         self.network, self.tokenizer = network, words
         self.max_input_tokens, self.max_answer_tokens, self.num_beams = max_input_tokens, max_answer_tokens, num_beams
         self.micro_batch = micro_batch
@@ -125,7 +125,7 @@ class Seq2Seq(nn.Module):
         if length is not None:
             return self._generate(given, length)
         if y is None:
-            raise UserError("a model that writes texts learns by being led along the answer; this method does not")
+            raise UserError("a model that generates texts trains by teacher forcing, which this method does not use")
         before = self.network.prepare_decoder_input_ids_from_labels(labels=y)
         logits: Tensor = self.network(**given, decoder_input_ids=before, use_cache=False).logits
         return logits.float()
@@ -141,7 +141,7 @@ class Seq2Seq(nn.Module):
     @property
     def _has_vocabulary(self) -> Tokenizer:
         if self.tokenizer is None:
-            raise UserError("this model has its words from the texts it is trained on, and was not trained yet")
+            raise UserError("this model takes its vocabulary from its training texts, and it was not trained yet")
         return self.tokenizer
 
     def _truncate(self, texts: Sequence[str], most: int) -> list[list[int]]:
@@ -247,7 +247,7 @@ def small_bart(
 def _check_text_task(model: str, shape: tuple[int, ...], outputs: int) -> None:
     check_texts(model, shape)
     if outputs:
-        raise UserError(f"{model} writes its answers, and here there are {outputs} to choose from: use tfidf")
+        raise UserError(f"{model} generates texts, and this task has {outputs} classes: use tfidf, for example")
 
 
 def _pad_rows(rows: list[list[int]], pad: int) -> Tensor:

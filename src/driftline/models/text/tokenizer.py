@@ -72,7 +72,9 @@ def train_bpe(texts: Iterable[str], size: int) -> Tokenizer:
     """
     if size < N_BYTES + len(SPECIAL_TOKENS):
         least = N_BYTES + len(SPECIAL_TOKENS)
-        raise UserError(f"a vocabulary of {size} pieces: {least} or more are needed, one for each byte and mark")
+        raise UserError(
+            f"a vocabulary of {size} tokens: {least} or more are needed, one for each byte and special token"
+        )
     tokenizers = optional_import("tokenizers", "a vocabulary learned from texts")
     bytewise = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
@@ -88,7 +90,7 @@ def train_bpe(texts: Iterable[str], size: int) -> Tokenizer:
         initial_alphabet=sorted(bytewise.alphabet()),  # a set has no order to rely on
         show_progress=False,
     )
-    tokenizer.train_from_iterator((text.replace(END_TOKEN, " ") for text in texts), trainer)  # a mark is no word
+    tokenizer.train_from_iterator((text.replace(END_TOKEN, " ") for text in texts), trainer)  # a mark is not a word
     return Tokenizer(tokenizer.to_str())
 
 
@@ -99,5 +101,5 @@ def from_huggingface(tokenizer: Any) -> Tokenizer:
         tokenizer.eos_token_id,
     ):
         kind = type(tokenizer).__name__
-        raise UserError(f"{kind} of {tokenizer.name_or_path} has no tokenizer.json with marks for padding and end")
+        raise UserError(f"{kind} of {tokenizer.name_or_path} has no tokenizer.json with padding and end tokens")
     return Tokenizer(tokenizer.backend_tokenizer.to_str(), tokenizer.pad_token_id, tokenizer.eos_token_id)

@@ -21,7 +21,7 @@ def gains(group: Group, baseline: str | None = None, metric: str = "oec", stat: 
         [baseline] if baseline in scores else [method for method in scores if method.partition("(")[0] == baseline]
     )
     if len(matches) > 1:
-        raise UserError(f"'{baseline}' may be any of {', '.join(matches)}: name one with its settings")
+        raise UserError(f"'{baseline}' is ambiguous: it may be {', '.join(matches)}; name one with its settings")
     if not matches:
         return {}
     base = scores[matches[0]]

@@ -22,7 +22,7 @@ from driftline.report.format import format_value
 from driftline.store.labels import read_label
 from driftline.types import JsonObject
 
-UNSUMMARIZED = ("each", "false-alarm")  # statistics that are no columns of a table
+UNSUMMARIZED = ("each", "false-alarm")  # statistics that are not columns of a table
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ COLOR_TYPES = {1: 0, 3: 2}  # of a PNG, by number of channels
 @figure("examples", benchmarks=("seq-to-final",))
 @dataclass(frozen=True)
 class Examples(Figure):
-    """An image per class and step, with its label at that step; the same originals where that is possible.
+    """An image per class and step, with its label at that step; of the same originals where possible.
 
     Where steps draw different samples, or are real periods, it is the first sample of each label. `picture` is a PNG as
     a data URI.

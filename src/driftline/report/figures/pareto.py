@@ -24,7 +24,7 @@ CACHED, UNCACHED = "with cached features", "without cached features"
 @figure("pareto")
 @dataclass(frozen=True)
 class Pareto(Figure):
-    """A metric against compute, with the Pareto front; also as if no features had been cached, where they were."""
+    """A metric against compute, with the Pareto front; where features were cached, also without caching."""
 
     metric: str | None = option(None, "The metric. [default: the first headline metric that is a share]")
 

@@ -24,7 +24,7 @@ FALSE_POSITIVES = np.linspace(0, 1, 101)  # where curves of several seeds are av
 @figure("roc", benchmarks=("open-world",))
 @dataclass(frozen=True)
 class Roc(Figure):
-    """ROC curves for detecting new classes, means over seeds, and that of the clock, which looks at no sample."""
+    """ROC curves for detecting new classes, means over seeds, and that of the clock, a score by time alone."""
 
     missing = "no scores for detecting new classes"
 

@@ -23,7 +23,7 @@ ENDS = (("_from", -1), ("_to", 1))
 @figure("severity-grid", benchmarks=("test-time",))
 @dataclass(frozen=True)
 class SeverityGrid(Figure):
-    """Accuracies of a calibration for a pair of corruptions, and the paths that keep to target accuracies."""
+    """Accuracies of a calibration for a pair of corruptions, and the paths of constant target accuracies."""
 
     needs: ClassVar[str] = "a calibration"
     calibration: Path | None = option(None, "File written by `driftline calibrate`. [required]")

@@ -1,4 +1,4 @@
-"""Figure `visits`: accuracy in each visit to the sequence of corruptions, which comes again and again."""
+"""Figure `visits`: accuracy in each visit to a recurring sequence of corruptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from driftline.streams.test_time.schedule import Schedule
 @figure("visits", benchmarks=("test-time",))
 @dataclass(frozen=True)
 class Visits(Figure):
-    """Accuracy in each complete visit to the sequence of corruptions: whether a method holds when all come again."""
+    """Accuracy in each complete visit to the sequence of corruptions: whether it holds when corruptions recur."""
 
     missing = "no stream that visits its corruptions more than once"
 

@@ -82,7 +82,7 @@ def parse_arrival(order: str) -> tuple[ArrivalFunction, float]:
     try:
         number = float(given[0]) if given else usual or 0.0
     except ValueError:
-        raise UserError(f"the order '{order}': '{given[0]}' is no number; write '{name} {usual:g}'") from None
+        raise UserError(f"the order '{order}': '{given[0]}' is not a number; write '{name} {usual:g}'") from None
     if usual is not None and not _check_number(name, number):
         least = "a number above 0" if name == "drifting" else "a whole number from 1"
         raise UserError(f"the order '{order}': {name} needs {least}, such as {usual:g}")

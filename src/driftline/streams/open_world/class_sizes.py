@@ -50,7 +50,7 @@ class ClassSizeLaw:
         """
         found = LAW_PATTERN.fullmatch("".join(str(text).split()))
         if found is None:
-            raise UserError(f"'{text}' is no law of class sizes: write '25000/(25+r)', '1000/r' or '1000/r^1.5'")
+            raise UserError(f"'{text}' is not a law of class sizes: write '25000/(25+r)', '1000/r' or '1000/r^1.5'")
         scale, before, after, exponent = found.groups()
         return ClassSizeLaw(float(scale), float(before or after or 0), float(exponent or 1))
 

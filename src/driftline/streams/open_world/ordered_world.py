@@ -50,7 +50,7 @@ def published_world(
     """
     sequences, upstream_names = read_sequences(files)
     if number not in sequences:
-        raise UserError(f"there is no sequence S{number} among the files, but {', '.join(f'S{k}' for k in sequences)}")
+        raise UserError(f"the files do not have sequence S{number}, but {', '.join(f'S{k}' for k in sequences)}")
     index = _class_index(dataset)
     known = np.array(sorted(index[name] for name in upstream_names if name in index), np.int64)
     named = _named_rows(dataset, sequences)
@@ -73,7 +73,7 @@ def published_world(
 
 def _class_index(dataset: Dataset) -> dict[str, int]:
     if not isinstance(dataset.task, Classification):
-        raise UserError(f"dataset '{dataset.name}' has no classes, and an open world is about new classes")
+        raise UserError(f"dataset '{dataset.name}' has no classes, and open-world needs classes")
     return {name: k for k, name in enumerate(dataset.task.classes)}
 
 

@@ -65,7 +65,7 @@ class OpenWorld:
 
     @cached_property
     def times(self) -> tuple[str, ...]:
-        """What the steps are called: by the first and last of their samples, counted from 1."""
+        """Names of the steps: the first and last of their samples, counted from 1."""
         n, block = len(self.rows), self.block
         return tuple(f"{begin + 1}-{min(begin + block, n)}" for begin in range(0, n, block))
 
@@ -244,7 +244,7 @@ def _round_robin(pool: np.ndarray, n: int, turn: int) -> np.ndarray:
 
 def _check_settings(dataset: Dataset, classes: int, pretrain: int, upstream_size: UpstreamSize, block: int) -> None:
     if not isinstance(dataset.task, Classification):
-        raise UserError(f"dataset '{dataset.name}' has no classes, and an open world is about new classes")
+        raise UserError(f"dataset '{dataset.name}' has no classes, and open-world needs classes")
     if classes < 2 or not 0 <= pretrain <= classes:
         raise UserError(
             f"classes={classes} and pretrain={pretrain}: give two classes or more, and of them at most all as pretrain"

@@ -1,4 +1,4 @@
-"""Which corruption and which image comes when, where labels are correlated or corruptions follow a chain.
+"""Order of corruptions and images in streams with correlated labels, or corruptions that follow a Markov chain.
 
 shuffled: the labels of a point come as its images are drawn. chain: they follow a Markov chain of their own, and each
 is the next image of its class; no image of a point repeats before all of its class have occurred. practical: the images
@@ -113,7 +113,7 @@ def _is_sorted(chain: MarkovChain | None) -> bool:
 
 
 def next_of_class(wanted: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return for each wanted class the next of its images, in random order, round and round.
+    """Return for each wanted class the next of its images, in a random order that repeats.
 
     >>> next_of_class(np.array([1, 1, 0, 1]), np.array([0, 1, 1]), np.random.default_rng(0)).tolist()
     [2, 1, 0, 2]

@@ -42,7 +42,7 @@ def _checked(matrix: np.ndarray) -> np.ndarray:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise UserError(f"a path is searched in a square matrix of accuracies; this one has the shape {matrix.shape}")
     if not np.isfinite(matrix).all():
-        raise UserError("a path is searched in a matrix of accuracies, and this one has entries that are no numbers")
+        raise UserError("a path is searched in a matrix of accuracies, and this one has entries that are not numbers")
     return matrix
 
 

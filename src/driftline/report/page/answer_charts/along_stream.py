@@ -60,7 +60,7 @@ def draw(scene: Scene, chart: AlongStream) -> JsonObject | None:
 
 
 def _is_named(scene: Scene, method: str) -> bool:
-    """Return whether the answer speaks of a method."""
+    """Return whether the answer names a method."""
     return re.search(rf"(?<![\w-]){re.escape(method)}(?![\w-])", scene.answer.text) is not None
 
 

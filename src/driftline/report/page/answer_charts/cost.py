@@ -29,7 +29,7 @@ WIDER = 1.6  # factor of the log axis beyond the first and the last method
 
 
 def draw(scene: Scene, chart: Cost) -> JsonObject | None:
-    """Return the chart; None if no compute was counted, or the metric is no share."""
+    """Return the chart; None if no compute was counted, or the metric is not a share."""
     column = next((c for c in scene.table.columns if (c.metric, c.stat) == chart.column), None)
     points = [p for p in (cost_points(scene.table, column) if column else []) if p.gmac > 0]
     if not points or column is None or not column.share:

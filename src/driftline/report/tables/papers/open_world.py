@@ -128,7 +128,7 @@ def table_6(groups: list[Group]) -> list[Table]:
 
 @register("paper-table", "open-world/table-7")
 def table_7(groups: list[Group]) -> list[Table]:
-    """Detection of new classes, always next to the clock."""
+    """Detection of new classes, compared with the clock."""
     return tables_of(groups, _novelty, "has scores for detection of new classes")
 
 
