@@ -38,7 +38,7 @@ def test_one_column_per_class() -> None:
         ([("high", None)], TWO, "2 values that are not numbers from 0 to 1, such as '1.7'"),
         ([("word", None)], TWO, "such as 'low'"),
         ([("p", None)], THREE, "the class of the probability 'p' is not known"),
-        ([("p", "a"), ("q", "b")], THREE, "without a column: 'c'"),
+        ([("p", "a"), ("q", "b")], THREE, "classes without one: 'c'"),
         ([("p", "a"), ("q", "b"), ("q", "c")], THREE, "sum to 1"),
     ],
 )

@@ -185,14 +185,14 @@ def test_survival_counts_models_that_were_seen() -> None:
     assert survival(stability_events(both, 0.9), 2).tolist() == [survival(events, 2).tolist(), [1.0, 1.0]]
 
 
-def test_a_horizon_is_inside_of_its_interval_and_not_a_matter_of_time_without_drift() -> None:
+def test_a_horizon_is_inside_of_its_interval_and_does_not_depend_on_order_without_drift() -> None:
     random = np.random.default_rng(0)
     periods = np.repeat(np.arange(10), 30)
     rows = tuple((random.random((10, 300)) < 0.8).astype(float) for _ in range(2))
     scores = ScoreMatrix(rows, (periods, periods))
     horizon = stability_horizon(scores, 0.9, random)
     assert horizon.low <= horizon.value <= horizon.high <= horizon.limit == 5
-    assert not horizon.is_matter_of_time
+    assert not horizon.depends_on_order
     assert age_curve(scores, 0.9).horizon is None
 
 

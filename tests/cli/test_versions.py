@@ -1,4 +1,4 @@
-"""An edited method file: tables show its newest version and list older ones apart; `forget` removes them."""
+"""An edited method file: tables show its newest version and list older ones apart; `remove` removes them."""
 
 from __future__ import annotations
 
@@ -139,23 +139,23 @@ def test_forget_removes_what_is_superseded(here: Path) -> None:
     store = Store.open("s")
     (older, _), (newer, _) = versions()
     before = len(store.runs())
-    assert "2 run(s) would be removed" in printed("forget", "--superseded", "--dry-run")
-    refused = CliRunner().invoke(app, ["forget", "--superseded", "--runs", "s"])
+    assert "2 run(s) would be removed" in printed("remove", "--superseded", "--dry-run")
+    refused = CliRunner().invoke(app, ["remove", "--superseded", "--runs", "s"])
     assert isinstance(refused.exception, UserError)
     assert "--yes" in str(refused.exception)
     assert len(store.runs()) == before
-    text = printed("forget", "--superseded", "--yes")
+    text = printed("remove", "--superseded", "--yes")
     assert older in text
     assert newer not in text
     assert len(store.runs()) == before - 2
     assert len(groups(store.record())) == 1
-    assert "no run to remove" in printed("forget", "--superseded")
+    assert "no run to remove" in printed("remove", "--superseded")
 
 
 def test_forget_refuses_a_run_of_another_store(here: Path) -> None:
     (older, _), _ = versions()
     Store.create("other")
-    refused = CliRunner().invoke(app, ["forget", f"s/runs/{older}", "--yes", "--runs", "other"])
+    refused = CliRunner().invoke(app, ["remove", f"s/runs/{older}", "--yes", "--runs", "other"])
     assert "is not in other" in str(refused.exception)
     assert Store.open("s").has(older)
 
@@ -163,21 +163,21 @@ def test_forget_refuses_a_run_of_another_store(here: Path) -> None:
 def test_forget_removes_named_and_old_runs(here: Path) -> None:
     store = Store.open("s")
     (older, _), (newer, _) = versions()
-    printed("forget", older[:10], newer, "--yes")
+    printed("remove", older[:10], newer, "--yes")
     assert not store.has(older)
     assert not store.has(newer)
     left = store.runs()
     path = left[0].folder / RUNTIME
     old = (datetime.now(UTC) - timedelta(days=40)).isoformat()
     write_checked(path, {**read_checked(path), "finished": old})
-    assert "no run to remove" in printed("forget", "--older-than", "50d")
-    printed("forget", "--older-than", "30d", "--yes")
+    assert "no run to remove" in printed("remove", "--older-than", "50d")
+    printed("remove", "--older-than", "30d", "--yes")
     assert [run.key for run in store.runs()] == [run.key for run in left[1:]]
 
 
 @pytest.mark.parametrize("wrong", [[], ["erm:0", "--superseded"], ["--older-than", "soon"], ["nothing"]])
 def test_forget_refuses_what_it_cannot_use(here: Path, wrong: list[str]) -> None:
-    result = CliRunner().invoke(app, ["forget", *wrong, "--runs", "s", "--yes"])
+    result = CliRunner().invoke(app, ["remove", *wrong, "--runs", "s", "--yes"])
     assert isinstance(result.exception, UserError)
     assert len(Store.open("s").runs()) == 6
 
@@ -190,11 +190,11 @@ def test_the_version_that_was_used_last_is_the_newest(here: Path) -> None:
     assert first in newest.labels
     assert second in older.labels
     assert f"older own.py={second_hash[:7]}" in older.title
-    listed = printed("forget", "--superseded", "--dry-run")
+    listed = printed("remove", "--superseded", "--dry-run")
     assert second in listed
     assert first not in listed
     (here / "own.py").write_text(f"{OWN}\n# edited\n")
     driftline.run(SPEC, runs="s")
-    assert first in printed("forget", "--superseded", "--yes")
+    assert first in printed("remove", "--superseded", "--yes")
     assert "0 damaged" in printed("check")
     assert first_hash not in {content for _, content in versions()}

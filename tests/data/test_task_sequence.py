@@ -54,7 +54,7 @@ def test_a_permutation_moves_pixels_alike_in_a_task_and_otherwise_in_the_next() 
 
 def test_angles_increase(tmp_path: Path) -> None:
     """A bright half plane turns: its center of mass gives the angle of each task."""
-    data = made(kind="rotated", tasks=6, degrees=180.0, of="npz", settings={"path": str(half_plane(tmp_path))})
+    data = made(kind="rotated", tasks=6, degrees=180.0, base="npz", options={"path": str(half_plane(tmp_path))})
     angles = []
     for t in range(1, 7):
         image = data.samples.x[data.samples.time == t][0, :, :, 0].astype(float)
@@ -87,7 +87,7 @@ def test_no_task_trains_on_an_image_that_another_tests_on(kind: str) -> None:
 
 
 def test_a_dataset_without_a_test_set_gets_one() -> None:
-    data = made(of="digits", settings={"rotation": 0, "noise": 0}, kind="rotated", tasks=2, test=0.25)
+    data = made(base="digits", options={"rotation": 0, "noise": 0}, kind="rotated", tasks=2, test=0.25)
     assert data.test is not None
     assert data.base is not None
     assert data.test.mean() == pytest.approx(0.25, abs=0.03)
@@ -99,7 +99,7 @@ def test_a_dataset_without_a_test_set_gets_one() -> None:
     [
         ({"tasks": 11}, "tasks=11: give a number from 2 to 10, the number of classes"),
         ({"tasks": 1, "kind": "rotated"}, "tasks=1: give a number from 2$"),
-        ({"of": "task-sequence"}, "name another dataset"),
+        ({"base": "task-sequence"}, "name another dataset"),
         ({"kind": "shuffled"}, "no kind of dataset 'task-sequence' 'shuffled'"),
     ],
 )

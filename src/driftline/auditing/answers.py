@@ -112,7 +112,7 @@ def _log_quality(log: LogQuality) -> str:
 
 
 def horizon_answer(horizons: Horizons | None, aging: Aging | None, length: str) -> Answer:
-    """Say how long models last; a number of periods only if it is a matter of time."""
+    """Say how long models last; a number of periods only if the order of time matters."""
     question = "How long does a model last?"
     if aging is None:
         return Answer(question, "Not known: a log has no new models to compare with.")
@@ -145,9 +145,9 @@ def _survival(name: str, horizon: Horizon, what: str, aging: Aging) -> str:
         f"{name} ({what}): {aging.age(horizon.value)} [{horizon.low / k:.3g}, {horizon.high / k:.3g}] on average "
         f"within {aging.age(horizon.limit)}{median}; "
     )
-    if aging.verdict.aged and horizon.is_matter_of_time:
+    if aging.verdict.aged and horizon.depends_on_order:
         return f"{text}longer than in permuted periods ({horizon.permuted / k:.3g}, {p_value(horizon.p)})."
-    if horizon.is_matter_of_time:
+    if horizon.depends_on_order:
         permuted = f"{horizon.permuted / k:.3g} ({p_value(horizon.p)})"
         return f"{text}permuted periods give {permuted}, but no aging was found."
     return f"{text}within noise: permuted periods give {horizon.permuted / k:.3g}, so it says nothing about aging."

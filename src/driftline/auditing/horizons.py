@@ -37,7 +37,7 @@ class Horizon(Estimate):
     """Range of the same mean if every model were as good as a new one, from noise alone (95 %)."""
 
     @property
-    def is_matter_of_time(self) -> bool:
+    def depends_on_order(self) -> bool:
         """Whether models last longer in the true order than in permuted periods."""
         return self.p <= 0.05
 

@@ -41,7 +41,7 @@ def _horizon(result: AuditResult) -> list[tuple[str, str]]:
         return []
     horizons, aging = result.horizons, result.aging
     sh, k, limit = horizons.sh, aging.pieces, aging.age(horizons.sh.limit)
-    if aging.verdict.aged and sh.events and sh.is_matter_of_time:
+    if aging.verdict.aged and sh.events and sh.depends_on_order:
         text = f"{aging.age(sh.value)} [{sh.low / k:.3g}, {sh.high / k:.3g}] within {limit}"
     elif (aging.verdict.aged or aging.verdict.miscalibrated) and horizons.curve.horizon is not None:
         text = f"after {aging.age(horizons.curve.horizon)} surely below {100 * horizons.delta:g}% of a new model"

@@ -24,7 +24,6 @@ from driftline.cli.commands.diff import diff
 from driftline.cli.commands.export import export
 from driftline.cli.commands.few_shot import few_shot
 from driftline.cli.commands.figure import FigureCommand, figure
-from driftline.cli.commands.forget import forget
 from driftline.cli.commands.help import help_
 from driftline.cli.commands.ledger import app as ledger
 from driftline.cli.commands.list import list_
@@ -34,6 +33,7 @@ from driftline.cli.commands.plan import plan
 from driftline.cli.commands.query import query
 from driftline.cli.commands.quickstart import quickstart
 from driftline.cli.commands.recipes import recipes
+from driftline.cli.commands.remove import remove
 from driftline.cli.commands.report import report
 from driftline.cli.commands.run import RunCommand, run
 from driftline.cli.commands.shift import shift
@@ -79,7 +79,7 @@ app.command()(few_shot)
 app.command()(shift)
 app.command()(export)
 app.command(cls=FigureCommand, context_settings={"ignore_unknown_options": True})(figure)
-app.command()(forget)
+app.command()(remove)
 app.command()(watch)
 app.command()(new)
 

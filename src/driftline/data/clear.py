@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from driftline.errors import UserError
 from driftline.io import bounded_files
 from driftline.registry import register
 from driftline.tasks import Classification
-from driftline.types import Samples
+from driftline.types import JsonObject, Samples
 
 FOLDERS = ["clear10", "clear100", "CLEAR-10-PUBLIC", "clear"]
 LISTS, CLASSES = "labeled_metadata.json", "class_names.txt"
@@ -89,7 +88,7 @@ def _photographs(base: Path, part: str, classes: Sequence[str]) -> Iterator[Phot
                 yield int(bucket), f"{part}/{photograph['IMG_PATH']}", label, part == "test"
 
 
-def _read_json(path: Path, expected: str) -> dict[str, Any]:
+def _read_json(path: Path, expected: str) -> JsonObject:
     with file_errors(path, expected), bounded_files.open_file(path) as file:
         content = json.load(file)
         if not isinstance(content, dict):

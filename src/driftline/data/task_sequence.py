@@ -1,10 +1,10 @@
-"""Another dataset as a sequence of tasks, for continual learning: its classes split, its pixels permuted, or turned.
+"""Another dataset as a sequence of tasks, for continual learning: split by class, permuted or rotated.
 
 split: each task has classes of its own (class-incremental), in their own or a random order. permuted: each task has one
-random permutation of the pixels (domain-incremental); as in the code of GEM (Lopez-Paz and Ranzato, "Gradient Episodic
-Memory for Continual Learning", NeurIPS 2017), also the first. rotated: task t of T turns its images by an angle from
+random permutation of the pixels (domain-incremental), as in the code of GEM (Lopez-Paz and Ranzato, "Gradient Episodic
+Memory for Continual Learning", NeurIPS 2017), also the first. rotated: task t of T rotates its images by an angle from
 [t, t + 1) `degrees` / T, drawn for it, so that angles increase, as in GEM; some others draw each from the whole range.
-Images are turned about the center with linear interpolation, black where nothing was.
+Images are rotated about the center with linear interpolation; what comes in from outside is black.
 
 The time of a sample is the number of its task, from 1. The test images of every task are those of the dataset or, if
 it has none, a share drawn from it; no task trains on an image that another tests on.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import ndimage
@@ -24,15 +24,15 @@ from driftline.errors import UserError
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.types import Samples
+from driftline.types import JsonObject, Samples
 
 
 @register("dataset", "task-sequence")
 def task_sequence(
     folders: Sequence[Path] = (),
     *,
-    of: str = "color-digits",  # name of the dataset
-    settings: dict[str, Any] | None = None,  # settings of the dataset; null: its defaults
+    base: str = "color-digits",  # name of the dataset of images
+    options: JsonObject | None = None,  # its options; null: its defaults
     kind: Literal["split", "permuted", "rotated"] = "split",  # how tasks differ
     tasks: int = 5,  # number of tasks
     class_order: Literal["given", "random"] = "given",  # split: order of the classes
@@ -42,35 +42,35 @@ def task_sequence(
     test: float = 0.2,  # share of test images, for a dataset without a test set
     seed: int = 0,  # seed of the random choices; the same data for every run
 ) -> Dataset:
-    """Tasks made of an image dataset, to be run with `timeline --protocol tasks`.
+    """Tasks made from an image dataset, to be run with `timeline --protocol tasks`.
 
     >>> data = task_sequence(kind="split", tasks=5)
     >>> [np.unique(data.samples.y[data.samples.time == t]).tolist() for t in (1, 2, 5)]
     [[0, 1], [2, 3], [8, 9]]
     """
-    if of == "task-sequence":
-        raise UserError("task-sequence: of=task-sequence: name another dataset")
-    base, root = load(of, settings, folders), Seed(seed).child("task-sequence")
-    x = np.asarray(base.samples.x[:])
-    if not isinstance(base.task, Classification) or x.ndim != 4:
-        raise UserError(f"task-sequence: of={of}: tasks are made of images with classes")
-    if tasks < 2 or (kind == "split" and tasks > base.task.width):
-        most = f" to {base.task.width}, the number of classes" if kind == "split" else ""
+    if base == "task-sequence":
+        raise UserError("task-sequence: base=task-sequence: name another dataset")
+    source, root = load(base, options, folders), Seed(seed).child("task-sequence")
+    x = np.asarray(source.samples.x[:])
+    if not isinstance(source.task, Classification) or x.ndim != 4:
+        raise UserError(f"task-sequence: base={base}: tasks are made of images with classes")
+    if tasks < 2 or (kind == "split" and tasks > source.task.width):
+        most = f" to {source.task.width}, the number of classes" if kind == "split" else ""
         raise UserError(f"task-sequence: tasks={tasks}: give a number from 2{most}")
-    tested = base.test if base.test is not None else root.child("test").numpy().random(len(x)) < test
+    tested = source.test if source.test is not None else root.child("test").numpy().random(len(x)) < test
     rows = [np.arange(len(x))] * tasks
     if kind == "split":
         rows = _split(
-            base.samples.y, base.task.width, tasks, root.child("classes") if class_order == "random" else None
+            source.samples.y, source.task.width, tasks, root.child("classes") if class_order == "random" else None
         )
     rows = [_drawn(part, tested, (samples, test_samples), root.child("samples", t)) for t, part in enumerate(rows)]
     parts = [_changed(x[part], kind, (t, tasks), degrees, root.child(kind, t)) for t, part in enumerate(rows)]
     original, number = np.concatenate(rows), np.repeat(np.arange(tasks), [len(part) for part in rows])
-    ids, y = (original if kind == "split" else original + number * len(x)), base.samples.y[original].astype(np.int64)
+    ids, y = (original if kind == "split" else original + number * len(x)), source.samples.y[original].astype(np.int64)
     made = Samples(np.concatenate(parts), y, id=ids, time=number + 1)
-    notes = (f"{tasks} tasks of {of}, {kind}; the time is the number of the task", *base.notes)
+    notes = (f"{tasks} tasks of {base}, {kind}; the time is the number of the task", *source.notes)
     repeated = None if kind == "split" else original
-    return Dataset("task-sequence", made, base.task, notes, base.model, test=tested[original], base=repeated)
+    return Dataset("task-sequence", made, source.task, notes, source.model, test=tested[original], base=repeated)
 
 
 def _split(y: np.ndarray, n_classes: int, tasks: int, seed: Seed | None) -> list[np.ndarray]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from types import ModuleType
 
 from driftline.errors import UserError
 
 
-def import_package(name: str, needed_by: str) -> Any:
+def import_package(name: str, needed_by: str) -> ModuleType:
     """Return a package. Raise ModuleNotFoundError if it is not installed, and UserError if it is broken."""
     try:
         return importlib.import_module(name)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from driftline.errors import UserError
@@ -65,7 +66,7 @@ def load(kind: str, name: str) -> tuple[Any, bool]:
     return getattr(module, attribute), is_local_file
 
 
-def _import_module(source: str) -> Any:
+def _import_module(source: str) -> ModuleType:
     """Import a module, never one of Python's own: some of them act when they are imported."""
     if source.partition(".")[0] in sys.stdlib_module_names:
         raise ImportError(f"it is part of Python; a file of your own is named as ./{source}.py")
@@ -93,7 +94,7 @@ class _FreshLoader(importlib.machinery.SourceFileLoader):
         raise OSError("a compiled file is not used")
 
 
-def _import_file(path: Path) -> Any:
+def _import_file(path: Path) -> ModuleType:
     path = path.resolve()
     check_regular(path)
     content = path.read_bytes()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
 
 from torch import nn
 
@@ -69,7 +69,7 @@ def _from_timm(name: str, side: int, outputs: int, weights: str | None, head: He
     return NormalizedNetwork(network).with_weights(loaded, settings["mean"], settings["std"])
 
 
-def _image_size(timm: Any, name: str, side: int) -> dict[str, int]:
+def _image_size(timm: ModuleType, name: str, side: int) -> dict[str, int]:
     """Return the size of images as an argument for networks that are built for one size, such as vision transformers.
 
     Their position embeddings are resized to it.
@@ -117,7 +117,7 @@ def efficientnet_lite0(
     return NormalizedNetwork(network).with_weights(loaded, (127 / 255,) * 3, (128 / 255,) * 3)
 
 
-def require_package(module: str, model: str, packages: str) -> Any:
+def require_package(module: str, model: str, packages: str) -> ModuleType:
     """Return a module that only this model needs, or raise an error with the way to install it."""
     try:
         return import_package(module, f"model '{model}'")

@@ -8,10 +8,8 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +23,7 @@ from driftline.monitoring.bins import Bins
 from driftline.monitoring.models import AnsweredRows, ModelChoice
 from driftline.monitoring.result import BatchResult
 from driftline.monitoring.rows import Columns, Rows
-from driftline.types import Answers
+from driftline.types import Answers, JsonObject
 from driftline.version import __version__
 
 FORMAT = 2  # of the watch file; raised when its layout changes
@@ -117,7 +115,7 @@ def read(path: Path) -> Watch:
         raise UserError(f"{path} is not a watch file, or it is damaged: {type(error).__name__} {error}") from error
 
 
-def _decode_watch(content: Mapping[str, Any]) -> Watch:
+def _decode_watch(content: JsonObject) -> Watch:
     columns = TypeAdapter(Columns).validate_python(content["columns"])
     features, rows = list(columns.kinds), content["rows"]
     return Watch(

@@ -87,7 +87,7 @@ class Search(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_short_forms(cls, given: object) -> Any:
+    def _expand_short_forms(cls, given: object) -> object:
         if not isinstance(given, Mapping):
             raise UserError("selection is a mapping with the key grid, for example {grid: {lr: [1e-3, 1e-2]}}")
         given = dict(given)

@@ -38,7 +38,7 @@ class Choice(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_short_forms(cls, given: object) -> Any:
+    def _expand_short_forms(cls, given: object) -> object:
         """Accept `ft` and `{name: ft, lr: 0.001}`."""
         if isinstance(given, str):
             return {"name": given}
@@ -68,7 +68,7 @@ class LoRA(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_short_form(cls, given: object) -> Any:
+    def _expand_short_form(cls, given: object) -> object:
         """Accept a rank alone."""
         if isinstance(given, int) and not isinstance(given, bool):
             return {"rank": given}

@@ -62,7 +62,7 @@ class Spec(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_short_forms(cls, given: object) -> Any:
+    def _expand_short_forms(cls, given: object) -> object:
         if not isinstance(given, dict):
             raise UserError("a spec is a mapping with the keys benchmark, data and methods")
         given = dict(given)

@@ -104,7 +104,7 @@ def test_a_dialect_is_for_csv_files_only(tmp_path: Path) -> None:
     frame = pd.DataFrame({"t": range(50), "y": [0, 1] * 25, "price": 1.0})
     frame.to_parquet(tmp_path / "t.parquet")
     for source in (frame, tmp_path / "t.parquet"):
-        with pytest.raises(UserError, match=r"leave them out|no separator, encoding or decimal sign to give"):
+        with pytest.raises(UserError, match="leave them out"):
             read_frame(source, time="t", target="y", dialect=Dialect(sep=";"))
 
 

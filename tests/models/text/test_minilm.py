@@ -166,7 +166,7 @@ def test_bad_options_and_inputs_are_sentences(folder):
         build(folder, trainable="body")
     with pytest.raises(UserError, match="Known: first, mean"):
         build(folder, pooling="last")
-    with pytest.raises(UserError, match="width=0: minilm needs 1 or more"):
+    with pytest.raises(UserError, match="minilm: width=0: must be 1 or greater"):
         build(folder, width=0)
     with pytest.raises(UserError, match="mixed"):
         build(folder, trainable="all")(torch.full((1, 3), 0.5))

@@ -22,7 +22,7 @@ def survival_chart(view: View, charts: PageCharts, horizon: Horizon, title: str,
     """Draw the share of models that are still valid, by age."""
     aging = view.result.aging
     assert aging is not None
-    matters = aging.verdict.aged and horizon.is_matter_of_time
+    matters = aging.verdict.aged and horizon.depends_on_order
     color = OLD if matters else REST
     points = [[0.0, 100.0], *([(k + 1) / aging.pieces, round(100 * s, 1)] for k, s in enumerate(horizon.survival))]
     data = charts.add_data(Series(["age", "value"], points))

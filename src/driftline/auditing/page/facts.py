@@ -105,7 +105,7 @@ def _horizon(view: View, charts: PageCharts) -> Fact:
     chart = survival_chart(view, charts, sh, "Share of models that are still valid, by age")
     axis = f"% still valid, by age in {view.unit}"
     verdict, surely = aging.verdict, horizons.curve.horizon
-    lasting = verdict.aged and sh.events and sh.is_matter_of_time
+    lasting = verdict.aged and sh.events and sh.depends_on_order
     if (verdict.aged or verdict.miscalibrated) and surely is not None and not lasting:
         age, _, unit = aging.age(surely).partition(" ")
         until = ("until surely below", typeset(f"{100 * horizons.delta:g}% of a new model"))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from driftline.metrics.confidence import percentile_interval
 from driftline.metrics.refinement import Curve, scores
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Score
 
 Correctness = JsonObject
 """What `metrics.refinement.scores` is computed from, by the names of its arguments."""
@@ -125,6 +124,6 @@ def _rows(metric: str, curve: Curve, drawn: Curve, counts: np.ndarray) -> Iterat
         yield {"metric": metric, "stat": "each", "time": str(t + 1), **row}
 
 
-def _summary(metric: str, stat: str, value: Any, drawn: Any, n: int, unit: str) -> JsonObject:
+def _summary(metric: str, stat: str, value: Score, drawn: Score, n: int, unit: str) -> JsonObject:
     low, high = percentile_interval(drawn)
     return {"metric": metric, "stat": stat, "value": value, "low": low, "high": high, "n": n, "unit": unit}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pandas as pd
 from pydantic import BeforeValidator, Field
@@ -45,7 +45,7 @@ ORACLE_FACTOR = 5  # times as many samples of the final step
 ROTATIONS = {f"rot{n}": "R" * (n - 1) for n in SIZES}
 
 
-def _listed(given: object) -> Any:
+def _listed(given: object) -> object:
     """Return a tuple from a single number, or from a text such as `6000,4000` on a command line."""
     if isinstance(given, int | float):
         return (given,)

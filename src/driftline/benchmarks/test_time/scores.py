@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,6 +41,6 @@ def _block_interval(correct: np.ndarray, batch: np.ndarray, resamples: int, rng:
     return percentile_interval(resample_blocks(by_batch, resamples, rng))
 
 
-def _mean(metric: str, value: Any, interval: Any, n: int) -> JsonObject:
+def _mean(metric: str, value: float, interval: Interval, n: int) -> JsonObject:
     ends = {"low": float(interval[0]), "high": float(interval[1])}
     return {"metric": metric, "stat": "mean", "value": float(value), **ends, "n": n, "unit": "examples"}

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -121,7 +122,7 @@ def _resize(image: Image, size: int | None) -> np.ndarray:
     return np.asarray(image).reshape(image.height, image.width, -1)
 
 
-def pil_image_module() -> Any:
+def pil_image_module() -> ModuleType:
     """Return the module PIL.Image; call `open_image` instead of its `open`."""
     try:
         from PIL import Image

@@ -46,7 +46,7 @@ def read_file(file: Path, dialect: Dialect = AS_RECOGNIZED) -> pd.DataFrame:
         if form != ".parquet":
             return _csv(file, dialect)
         if dialect != AS_RECOGNIZED:
-            raise ValueError("Parquet, which has no separator, encoding or decimal sign")
+            raise UserError(f"sep, encoding and decimal are for CSV files, and {file} is Parquet: leave them out")
         content = _parquet(file)
         check_duplicates(content.column_names)
         return arrow_to_frame(content)

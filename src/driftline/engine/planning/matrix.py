@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, model_validator
 
@@ -68,7 +67,7 @@ class Matrix(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_short_forms(cls, content: object) -> Any:
+    def _expand_short_forms(cls, content: object) -> object:
         given = as_mapping(content, "matrix")
         columns, seeds = parse_columns(given.get("benchmarks")), given.get("seeds", 3)
         ways = as_mapping(given.get("labels"), "labels")

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from driftline.engine.build import DatasetCache
@@ -58,7 +59,7 @@ def ray_executors(config: ExecutorConfig, store: Store, datasets: DatasetCache) 
 
 
 @contextmanager
-def connect(config: ExecutorConfig) -> Iterator[Any]:
+def connect(config: ExecutorConfig) -> Iterator[ModuleType]:
     """Connect to the cluster of a configuration, and check that it has what is asked for; yield the module ray."""
     ray = _import_ray()
     with _connected(ray, config):
@@ -66,7 +67,7 @@ def connect(config: ExecutorConfig) -> Iterator[Any]:
         yield ray
 
 
-def _import_ray() -> Any:
+def _import_ray() -> ModuleType:
     try:
         import ray
     except ModuleNotFoundError:
@@ -75,7 +76,7 @@ def _import_ray() -> Any:
 
 
 @contextmanager
-def _connected(ray: Any, config: ExecutorConfig) -> Iterator[None]:
+def _connected(ray: ModuleType, config: ExecutorConfig) -> Iterator[None]:
     if ray.is_initialized():  # a program's own connection is used and left as it is
         yield
         return
@@ -115,7 +116,7 @@ def _check_answers(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
 
 
-def _check_resources(ray: Any, config: ExecutorConfig) -> None:
+def _check_resources(ray: ModuleType, config: ExecutorConfig) -> None:
     """Refuse a request that no machine can meet now; its tasks would wait for ever."""
     requested = _requested(config)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -132,7 +133,7 @@ def _requested(config: ExecutorConfig) -> dict[str, float]:
     return {"CPU": config.cpus, "GPU": config.gpus, "memory": config.memory or 0}
 
 
-def _max_tasks(ray: Any, config: ExecutorConfig) -> int:
+def _max_tasks(ray: ModuleType, config: ExecutorConfig) -> int:
     """Return the number of parallel stages: by default as many as fit."""
     if config.jobs:
         return config.jobs
@@ -144,7 +145,7 @@ def _max_tasks(ray: Any, config: ExecutorConfig) -> int:
 class RayExecutor:
     """Computes stages as Ray tasks. It has no state of its own, so all threads share one."""
 
-    ray: Any
+    ray: ModuleType
     task: Any
     payloads: PayloadCache
     monitor: ProgressMonitor

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from driftline.engine.build import DatasetCache, dataset_key
@@ -48,7 +49,9 @@ class Payload:
 class PayloadCache:
     """Makes payloads; machines fetch their parts when first needed."""
 
-    def __init__(self, ray: Any, sweep: str, timeout: float | None, store: Store, datasets: DatasetCache) -> None:
+    def __init__(
+        self, ray: ModuleType, sweep: str, timeout: float | None, store: Store, datasets: DatasetCache
+    ) -> None:
         self._ray = ray
         self._sweep = sweep
         self._timeout = timeout

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from driftline.engine.stages import Stage
@@ -39,7 +40,7 @@ class ActiveTask:
 class ProgressMonitor:
     """The driver's view of the tasks in progress."""
 
-    ray: Any
+    ray: ModuleType
     timeout: float | None
     closing: bool = False
     lost: ClusterLost | None = None

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 CLEANUP_SECONDS = 30.0  # seconds that machines have to remove their folders
 
@@ -27,7 +27,7 @@ def remove(sweep: str) -> None:
     shutil.rmtree(_folder(sweep), ignore_errors=True)
 
 
-def remove_all(ray: Any, sweep: str) -> None:
+def remove_all(ray: ModuleType, sweep: str) -> None:
     """Remove the folder on all machines that can be reached."""
     on = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     with suppress(ray.exceptions.RayError):

@@ -77,7 +77,7 @@ def minilm(
         raise unknown_name("pooling of minilm", pooling, ("mean", "first"))
     for name, value, least in (("max_tokens", max_tokens, 3), ("outputs", outputs, 1), ("width", width, 1)):
         if value is not None and value < least:
-            raise UserError(f"{name}={value}: must be {least} or greater")
+            raise UserError(f"minilm: {name}={value}: must be {least} or greater")
     folder = _folder(weights)
     if trainable == "all":
         network, tokenizer, max_tokens = _load(folder, max_tokens)

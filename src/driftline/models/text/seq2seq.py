@@ -32,7 +32,7 @@ from driftline.models.weights import set_loaded
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import IGNORE_INDEX
-from driftline.types import Inputs, Network, Targets
+from driftline.types import Inputs, JsonObject, Network, Targets
 
 INPUT_STEP, ANSWER_STEP = 16, 4  # inputs and targets are as long as a multiple of these
 
@@ -187,7 +187,7 @@ def seq2seq(
     _check_text_task("seq2seq", shape, outputs)
     network, words = load_pretrained(weights)
     room = getattr(network.config, "max_position_embeddings", None)
-    options: dict[str, Any] = {"num_beams": num_beams, "micro_batch": micro_batch}
+    options: JsonObject = {"num_beams": num_beams, "micro_batch": micro_batch}
     max_input_tokens, max_answer_tokens = (
         min(max_input_tokens, room or max_input_tokens),
         min(max_answer_tokens, room or max_answer_tokens),
@@ -235,7 +235,7 @@ def small_bart(
         **{f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in half.items()},
     )
     make = transformers.BartForConditionalGeneration
-    options: dict[str, Any] = {"num_beams": num_beams, "vocab_size": vocab_size, "micro_batch": micro_batch}
+    options: JsonObject = {"num_beams": num_beams, "vocab_size": vocab_size, "micro_batch": micro_batch}
     return build_seeded(
         lambda: Seq2Seq(
             make(config), None, max_input_tokens=max_input_tokens, max_answer_tokens=max_answer_tokens, **options

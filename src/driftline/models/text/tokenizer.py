@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
 from driftline.errors import MissingExtra, UserError
@@ -19,7 +20,7 @@ N_BYTES = 256
 MAX_CACHED_LENGTHS = 1 << 20
 
 
-def optional_import(name: str, feature: str) -> Any:
+def optional_import(name: str, feature: str) -> ModuleType:
     """Import a package of the extra `text` when it is first needed; that takes seconds."""
     try:
         return import_package(name, feature)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 
@@ -145,7 +144,7 @@ class Span:
 
     @property
     def scale(self) -> alt.Scale:
-        kind: dict[str, Any] = {"type": "log"} if self.log else {"zero": False}
+        kind: JsonObject = {"type": "log"} if self.log else {"zero": False}
         return alt.Scale(domain=[self.low, self.high], nice=False, **kind)
 
 

@@ -1,4 +1,4 @@
-"""`driftline forget`: remove runs from a store."""
+"""`driftline remove`: remove runs from a store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
-def forget(
+def remove(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs: keys, the beginnings of keys, or METHOD:SEED.")
     ] = None,
