@@ -10,9 +10,18 @@ import pytest
 
 from driftline.data import Dataset
 from driftline.errors import UserError
-from driftline.ledger.counts import COUNTS, cmr_composition, count, ned_compute, ned_sequences, seq_to_final_sizes
+from driftline.ledger.counts import (
+    COUNTS,
+    ccc_paths,
+    cmr_composition,
+    count,
+    ned_compute,
+    ned_sequences,
+    seq_to_final_sizes,
+)
 from driftline.published.numbers import from_source
 from driftline.report.analysis.composition import Composition
+from driftline.streams import AccuracyMatrices, write_matrices
 from driftline.tasks import Classification
 from driftline.types import Samples
 
@@ -104,6 +113,26 @@ def test_composition_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [value(scores, **other, stat=stat) for stat in ("first step", "last step", "sum")] == [1, 3, 4]
     assert value(scores, method="upstream", metric="errors of the upstream model", stat="sum") == 1
     assert value(scores, metric="csr") == 0.5
+
+
+def test_paths_of_a_calibration(tmp_path: Path) -> None:
+    """Accuracy falls from 100 by 10 points per severity of either corruption."""
+    severity = np.linspace(0, 5, 6)
+    matrix = 100 - 10 * (severity[:, None] + severity[None, :])
+    names = ("contrast", "gaussian_noise", "zoom_blur", "snow")
+    pairs = {(a, b): matrix for a in names for b in names if a != b}
+    write_matrices(AccuracyMatrices(pairs), tmp_path / ccc_paths.FILE)
+    scores, _ = count("test-time/paths", tmp_path)
+    assert value(scores, method="zoom_blur at 2.5, snow", stat="then at 5") == 0.25
+    easy = {"method": "zoom_blur to snow, easy"}
+    assert value(scores, **easy, metric="severity of zoom_blur", stat="end") == 0
+    assert value(scores, **easy, metric="severity of snow", stat="start") == 0
+    assert value(scores, **easy, metric="stream-accuracy", stat="middle") == pytest.approx(0.53, abs=0.03)
+    lengths = scores[(scores["method"] == "ccc easy") & (scores["metric"] == "path-length")]
+    assert lengths["n"].unique().tolist() == [12], "four corruptions in both directions"
+    assert lengths["value"].nunique() == 1, "all matrices are equal"
+    with pytest.raises(UserError, match="driftline calibrate"):
+        count("test-time/paths", tmp_path / "none")
 
 
 def test_an_unknown_count_is_refused() -> None:

@@ -233,6 +233,31 @@ def test_scores_are_added_and_listed_from_the_command_line(
     assert found.scores["value"].tolist() == [3.12346], "six digits are enough"
 
 
+FIGURE = """\
+panel,method,seed,s,statistics,accuracy,n
+p,ft,0,0.0,own,0.2,50
+p,ft,0,0.0,redone,0.3,50
+p,ft,0,1.0,own,,50
+"""
+
+
+def test_numbers_of_a_figure_can_be_added(tmp_path: Path, ledger: Callable[..., tuple[int, str]]) -> None:
+    (tmp_path / "path.csv").write_text(FIGURE)
+    add = ["add", str(tmp_path / "path.csv"), "--name", "path", "--command", "c", "--results", str(tmp_path / "all")]
+    columns = ["--value", "accuracy", "--by", "statistics,s"]
+    assert ledger(*add, *columns, "--metric", "final-accuracy")[0] == 0
+    scores = read_results(tmp_path / "all")["path"].scores
+    assert scores["metric"].unique().tolist() == ["final-accuracy"]
+    assert dict(zip(scores["stat"], scores["value"], strict=True)) == {"own, 0.0": 0.2, "redone, 0.0": 0.3}
+    assert ledger(*add, "--value", "accuracy")[0] != 0, "two values of one seed"
+    code, text = ledger(*add, "--value", "loss")
+    assert code != 0
+    assert "path.csv has no column loss: it has the columns panel, method, seed" in " ".join(text.split())
+    code, text = ledger(*add, "--by", "s")
+    assert code != 0
+    assert "give their column with --value" in " ".join(text.split())
+
+
 def test_a_name_cannot_leave_the_folder_of_results(tmp_path: Path, ledger: Callable[..., tuple[int, str]]) -> None:
     code, text = ledger("add", str(tmp_path), "--name", "../x", "--command", "c")
     assert code != 0

@@ -98,6 +98,25 @@ class Result:
         return describe(changes)
 
 
+@dataclass(frozen=True)
+class FigureColumns:
+    """The columns of a figure's CSV file that hold its scores."""
+
+    value: str
+    by: tuple[str, ...]
+    """The statistic of a row is its values in these columns."""
+    metric: str
+
+    def to_scores(self, frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+        """Return the rows that have a value, as scores; figures without seeds have seed 0."""
+        missing = [name for name in (self.value, *self.by) if name not in frame]
+        if missing:
+            raise UserError(f"{path} has no column {missing[0]}: it has the columns {', '.join(map(str, frame))}")
+        frame = frame.dropna(subset=self.value)
+        stat = frame[list(self.by)].astype(str).agg(", ".join, axis=1) if self.by else "mean"
+        return frame.assign(metric=self.metric, stat=stat, value=frame[self.value], seed=frame.get("seed", 0))
+
+
 def read_results(folder: Path) -> dict[str, Result]:
     """Return all results of a folder, by name."""
     found = sorted(path.parent for path in folder.rglob(HEADER))
@@ -106,7 +125,7 @@ def read_results(folder: Path) -> dict[str, Result]:
     return {name: Result(name, path) for path in found for name in [path.relative_to(folder).as_posix()]}
 
 
-def read_scores(path: Path) -> pd.DataFrame:
+def read_scores(path: Path, columns: FigureColumns | None = None) -> pd.DataFrame:
     """Return the scores of a CSV file; low, high, n, unit and setting may be missing."""
     try:
         frame = pd.read_csv(path, dtype={**dict.fromkeys(TEXTS, str), "seed": int}, keep_default_na=False, na_values="")
@@ -114,6 +133,8 @@ def read_scores(path: Path) -> pd.DataFrame:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UserError(f"{path} is not a table of scores: {error}") from error
+    if columns is not None:
+        frame = columns.to_scores(frame, path)
     required = [name for name in ("method", "seed", "metric", "value") if name not in frame]
     if required:
         raise UserError(f"{path} has no column {required[0]}: scores have the columns {', '.join(COLUMNS)}")
@@ -155,9 +176,9 @@ def add_runs(results: Path, name: str, record: Record, header: Header) -> Result
     return _write(results, name, pd.concat(frames), header, content)
 
 
-def add_table(results: Path, name: str, path: Path, header: Header) -> Result:
+def add_table(results: Path, name: str, path: Path, header: Header, columns: FigureColumns | None = None) -> Result:
     """Copy the scores of a CSV file into a result."""
-    return _write(results, name, read_scores(path), header, {})
+    return _write(results, name, read_scores(path, columns), header, {})
 
 
 def add_scores(results: Path, name: str, scores: pd.DataFrame, header: Header) -> Result:

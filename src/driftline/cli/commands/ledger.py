@@ -13,6 +13,7 @@ from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError
 
 if TYPE_CHECKING:
+    from driftline.ledger.results import FigureColumns
     from driftline.record.run import Run
 
 app = typer.Typer(invoke_without_command=True, help="Compare results with the published tables and figures.")
@@ -78,9 +79,14 @@ def add(
     name: Annotated[str | None, typer.Option(help="Name of the result. [default: the recipe's]")] = None,
     command: Annotated[str | None, typer.Option(help="The exact command. [default: driftline run recipe:NAME]")] = None,
     note: Annotated[str, typer.Option(help="The scale in words: what is smaller than in the paper.")] = "",
+    value: Annotated[str | None, typer.Option(help="For the CSV file of a figure: the column of its values.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="The columns that name a value's statistic, separated by commas.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="The metric of these values. [default: the column's name]")] = None,
     results: Folder = Path("results"),
 ) -> None:
-    """Add finished runs or a table of scores to the results."""
+    """Add finished runs, a table of scores or the numbers of a figure to the results."""
     from driftline.ledger import results as ledger_results
 
     chosen = _name(name or recipe)
@@ -89,9 +95,12 @@ def add(
         raise UserError("say how it was made: give --recipe, or --command with the exact command")
     if source.endswith(".csv"):
         path = Path(source)
-        ledger_results.read_scores(path)
+        columns = _figure_columns(value, by, metric)
+        ledger_results.read_scores(path, columns)
         date = datetime.fromtimestamp(path.stat().st_mtime).date().isoformat()
-        ledger_results.add_table(results, chosen, path, ledger_results.header_of_table(command, note, date))
+        ledger_results.add_table(results, chosen, path, ledger_results.header_of_table(command, note, date), columns)
+    elif value:
+        raise UserError(f"--value {value} is a column of a figure's CSV file, and {source} is not one")
     else:
         from driftline.cli.select_runs import select_runs
 
@@ -100,6 +109,17 @@ def add(
         header = ledger_results.header_of_runs(record.runs, command, recipe or "", note, missing)
         ledger_results.add_runs(results, chosen, record, header)
     echo(f"result: {results / chosen}")
+
+
+def _figure_columns(value: str | None, by: str | None, metric: str | None) -> FigureColumns | None:
+    from driftline.cli.options import split_names
+    from driftline.ledger.results import FigureColumns
+
+    if value is None:
+        if by or metric:
+            raise UserError("--by and --metric describe the values of a figure: give their column with --value")
+        return None
+    return FigureColumns(value, tuple(split_names("--by", by)), metric or value)
 
 
 def _name(name: str | None) -> str:

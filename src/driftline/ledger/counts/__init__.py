@@ -17,6 +17,7 @@ COUNTS = {
     "open-world/compute": "ned_compute",
     "refinement/composition": "cmr_composition",
     "seq-to-final/sizes": "seq_to_final_sizes",
+    "test-time/paths": "ccc_paths",
 }
 """The file of each result."""
 
