@@ -6,8 +6,11 @@ import ast
 import re
 import textwrap
 from functools import partial
+from graphlib import TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
+
+import grimp
 
 from driftline import registry
 
@@ -102,6 +105,12 @@ def test_the_arrows_of_the_picture_are_imports_and_every_package_is_in_it() -> N
     assert wrong == []
     shown = {name for arrow in arrows for name in arrow}
     assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - shown == set()
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """Imports inside functions count; imports for type checkers alone do not."""
+    graph = grimp.build_graph("driftline", exclude_type_checking_imports=True)
+    TopologicalSorter({name: graph.find_modules_directly_imported_by(name) for name in graph.modules}).prepare()
 
 
 def imports(name: str) -> set[str]:

@@ -182,7 +182,7 @@ def test_a_threshold_stays_while_the_budget_is_spent() -> None:
 
         def selects(self, answers: Answers, positions: np.ndarray) -> np.ndarray:
             chosen = []
-            for p in self.urgency(answers, positions):
+            for p in self.certainty(answers, positions):
                 self.seen += 1
                 asked = self.asks(p, 0.0)
                 chosen.append(asked and self.asked < self.share * self.seen)
@@ -199,13 +199,13 @@ def test_a_threshold_stays_while_the_budget_is_spent() -> None:
 
 def test_the_randomized_threshold_is_that_of_the_definition() -> None:
     rule = on_grid(UncertaintyQuery(share=1.0, threshold=0.8, adjustment=0.0, randomized=True))
-    urgency = rule.urgency(certain(*[0.9] * len(GRID)), np.arange(len(GRID)))
-    assert (urgency < 0.8).mean() == pytest.approx(0.4503, abs=2e-4)  # 0.609 if a negative eta counts
+    certainty = rule.certainty(certain(*[0.9] * len(GRID)), np.arange(len(GRID)))
+    assert (certainty < 0.8).mean() == pytest.approx(0.4503, abs=2e-4)  # 0.609 if a negative eta counts
 
 
 def test_margins_are_of_the_two_largest_scores() -> None:
     answers = Answers(np.zeros(2, int), np.array([[0.5, 0.1, 0.1, 0.3], [0.4, 0.3, 0.2, 0.1]]))
-    assert prepared(MarginQuery()).urgency(answers, np.arange(2)) == pytest.approx([0.2, 0.1])
+    assert prepared(MarginQuery()).certainty(answers, np.arange(2)) == pytest.approx([0.2, 0.1])
 
 
 def test_random_queries_take_one_of_each_block_evenly() -> None:

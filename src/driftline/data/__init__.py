@@ -5,7 +5,8 @@ parameters are its options: on the command line `--set data.<option>=<value>`.
 """
 
 from driftline.data.adapters import factory
-from driftline.data.base import Dataset, load, numbered_names, validate
+from driftline.data.base import Dataset, numbered_names, validate
+from driftline.data.loading import load
 from driftline.io.locate import (
     data_folders,
     file_errors,

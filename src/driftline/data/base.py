@@ -1,25 +1,20 @@
-"""Datasets: the class, loading by name, and checks of the samples."""
+"""Datasets: the class, and checks of the samples."""
 
 from __future__ import annotations
 
 import hashlib
-import inspect
-import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from driftline.data import fingerprint_cache
-from driftline.errors import UserError, unknown_name
-from driftline.io.locate import data_folders
+from driftline.errors import UserError
 from driftline.lazy_rows import LazyRows
 from driftline.tasks import Classification, Task
-from driftline.types import Inputs, JsonObject, Samples, Settings
+from driftline.types import Inputs, Samples
 
 MAX_CLASSES = 100_000
 """The most classes that only have numbers; a larger number is a mistake, and would take gigabytes."""
@@ -81,22 +76,6 @@ class Dataset:
         if self.published_answers is not None:
             digest.update(b"said" + _bytes_of(self.published_answers))
         return digest.hexdigest()[:16]
-
-
-def load(name: str, options: Settings | None = None, folders: Sequence[Path] | None = None) -> Dataset:
-    """Return the dataset of this name with these options, read from these folders (see `data_folders`) and checked.
-
-    >>> len(load("digits", {"periods": 3}).samples)
-    1797
-    """
-    from driftline.data.adapters import factory
-
-    make = factory(name)
-    dataset = make(data_folders() if folders is None else folders, **_checked_options(name, make, options or {}))
-    if not isinstance(dataset, Dataset):
-        raise UserError(f"dataset '{name}' returned a {type(dataset).__name__}, not a driftline.data.Dataset")
-    validate(dataset)
-    return dataset
 
 
 def validate(dataset: Dataset) -> None:
@@ -185,38 +164,6 @@ def numbered_names(labels: Sequence[int] | np.ndarray) -> tuple[str, ...]:
         if not 0 <= label < MAX_CLASSES:
             raise ValueError(f"the class {str(label)[:20]}, not a number from 0 to {MAX_CLASSES - 1}")
     return tuple(str(k) for k in range(int(max(labels, default=0)) + 1))
-
-
-def _checked_options(name: str, make: Callable[..., Dataset], options: Settings) -> JsonObject:
-    """Return the options with the types that the dataset's function declares; refuse others."""
-    signature = inspect.signature(make)
-    known = {p.name: p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
-    for option in options:
-        if option not in known:
-            raise unknown_name(f"option of dataset '{name}'", option, known)
-    lacking = [p.name for p in known.values() if p.default is p.empty and p.name not in options]
-    if lacking:
-        ways = " ".join(f"--set data.{option}=..." for option in lacking)
-        raise UserError(f"dataset '{name}' needs {', '.join(lacking)}: {ways}")
-    try:
-        signature.bind([], **options)
-    except TypeError as error:
-        way = "write def NAME(folders, *, option=1): it is given a list of folders, and its options by name"
-        raise UserError(f"dataset '{name}' cannot be called ({error}): {way}") from error
-    from driftline import registry
-
-    types = registry.types_of(name, make)
-    return {option: _typed(name, option, value, types.get(option, Any)) for option, value in options.items()}
-
-
-def _typed(name: str, option: str, value: object, kind: Any) -> object:
-    try:
-        return TypeAdapter(kind, config=ConfigDict(coerce_numbers_to_str=True)).validate_python(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] == "literal_error":
-            raise unknown_name(f"{option} of dataset '{name}'", str(value), typing.get_args(kind)) from None
-        raise UserError(f"dataset '{name}': {option}={str(value)[:60]}: {first['msg']}") from None
 
 
 def _is_finite(x: Inputs) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types as kinds
 
-from driftline.data import Dataset, locate_user_path
+from driftline.data.base import Dataset
 from driftline.data.formats.column_kinds import (
     MIN_JUDGED_ROWS,
     column_kind,
@@ -32,6 +32,7 @@ from driftline.data.formats.label_time import parse_label_times
 from driftline.data.formats.table_file import read_file
 from driftline.data.formats.time_column import check_plain, parse_times
 from driftline.errors import UserError, unknown_name
+from driftline.io.locate import locate_user_path
 from driftline.registry import register
 from driftline.tasks import Classification, Regression, Task
 from driftline.types import Samples

@@ -103,20 +103,20 @@ class Query(LabelRule):
 
     def selects(self, answers: Answers, positions: np.ndarray) -> np.ndarray:
         chosen = np.zeros(len(positions), bool)
-        for k, (urgency, draw) in enumerate(
-            zip(self.urgency(answers, positions).tolist(), self.draws(positions).tolist(), strict=True)
+        for k, (certainty, draw) in enumerate(
+            zip(self.certainty(answers, positions).tolist(), self.draws(positions).tolist(), strict=True)
         ):
             self.seen += 1
-            chosen[k] = self.asked < self.share * self.seen and self.asks(urgency, draw)
+            chosen[k] = self.asked < self.share * self.seen and self.asks(certainty, draw)
             self.asked += int(chosen[k])
         return chosen
 
-    def urgency(self, answers: Answers, positions: np.ndarray) -> np.ndarray:
-        """Return one number per sample, from which `asks` decides."""
+    def certainty(self, answers: Answers, positions: np.ndarray) -> np.ndarray:
+        """Return how certain each answer is, from which `asks` decides; 0 for queries that do not look at answers."""
         return np.zeros(len(positions))
 
     @abstractmethod
-    def asks(self, urgency: float, draw: float) -> bool:
+    def asks(self, certainty: float, draw: float) -> bool:
         """Return whether to ask for the label of the next sample, if the budget allows; `draw` is uniform in [0, 1)."""
 
     def state(self) -> State:
@@ -147,8 +147,8 @@ class ThresholdQuery(Query):
     def needs_scores(self) -> bool:
         return True
 
-    def asks(self, urgency: float, draw: float) -> bool:
-        asked = urgency < self.limit
+    def asks(self, certainty: float, draw: float) -> bool:
+        asked = certainty < self.limit
         self.limit *= 1 - self.adjustment if asked else 1 + self.adjustment
         return asked
 

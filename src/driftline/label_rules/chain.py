@@ -61,7 +61,7 @@ class RuleChain:
         return sum((rule.delay(positions) for rule in self.rules.values()), np.zeros(len(positions), int))
 
     def observe(self, correct: np.ndarray) -> None:
-        """Tell all rules whether answers agree with the labels that have arrived."""
+        """Pass on to all rules whether answers agree with the labels that have arrived."""
         for rule in self.rules.values():
             rule.observe(correct)
 

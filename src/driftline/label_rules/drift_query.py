@@ -41,7 +41,7 @@ class DriftQuery(Query):
         self.labels, self.errors = 0, 0.0
         self.lowest_rate, self.lowest_spread = math.inf, math.inf
 
-    def asks(self, urgency: float, draw: float) -> bool:
+    def asks(self, certainty: float, draw: float) -> bool:
         rate = self.share * self.at_random
         left = math.ceil((self.drawn + 1) / rate) - self.seen + 1
         by_chance = self.drawn < rate * self.seen and draw * left < 1

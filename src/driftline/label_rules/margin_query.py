@@ -14,7 +14,7 @@ from driftline.types import Answers
 class MarginQuery(ThresholdQuery):
     """The labels of samples whose two largest scores differ by less than a threshold that follows the budget."""
 
-    def urgency(self, answers: Answers, positions: np.ndarray) -> np.ndarray:
+    def certainty(self, answers: Answers, positions: np.ndarray) -> np.ndarray:
         assert answers.scores is not None
         largest = np.partition(answers.scores, -2, axis=1)[:, -2:]
         margin: np.ndarray = largest[:, 1] - largest[:, 0]

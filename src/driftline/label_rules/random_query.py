@@ -15,6 +15,6 @@ class RandomQuery(Query):
 
     uses_answers: ClassVar[bool] = False
 
-    def asks(self, urgency: float, draw: float) -> bool:
+    def asks(self, certainty: float, draw: float) -> bool:
         left = math.ceil((self.asked + 1) / self.share) - self.seen + 1  # samples to choose from, with this one
         return draw * left < 1

@@ -23,7 +23,7 @@ class UncertaintyQuery(ThresholdQuery):
 
     randomized: bool = False  # multiply the threshold by a normal number of mean 1 and variance 1 for each sample
 
-    def urgency(self, answers: Answers, positions: np.ndarray) -> np.ndarray:
+    def certainty(self, answers: Answers, positions: np.ndarray) -> np.ndarray:
         assert answers.scores is not None
         largest: np.ndarray = answers.scores.max(axis=1)
         if not self.randomized:

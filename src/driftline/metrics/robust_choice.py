@@ -18,7 +18,7 @@ PRIOR_STRENGTH = 0.5
 """Weight of the imagined setting without a difference in the Bayesian signed-rank test."""
 
 
-class Verdict(NamedTuple):
+class SignedRank(NamedTuple):
     """Probabilities that the first of two methods is better by more than the rope, equal within it, or worse."""
 
     better: float
@@ -86,8 +86,8 @@ def wilcoxon_p(differences: ArrayLike) -> float:
 
 def bayesian_signed_rank(
     first: ArrayLike, second: ArrayLike, rope: float, rng: np.random.Generator, draws: int = 50_000
-) -> Verdict:
-    """Return the verdict on two methods over settings (Benavoli et al., ICML 2014).
+) -> SignedRank:
+    """Return the result of the Bayesian signed-rank test of two methods over settings (Benavoli et al., ICML 2014).
 
     Settings have weights w ~ Dirichlet(1/2, 1, ..., 1), the first for an imagined setting without a difference. Of the
     pairs of settings, weighted by w_i w_j, those whose mean difference is above the rope count for the first method.
@@ -100,7 +100,7 @@ def bayesian_signed_rank(
     better = np.einsum("di,ij,dj->d", weights, above, weights, optimize=True)
     worse = np.einsum("di,ij,dj->d", weights, below, weights, optimize=True)
     largest = np.stack([better, 1 - better - worse, worse]).argmax(axis=0)
-    return Verdict(*(np.bincount(largest, minlength=3) / draws).tolist())
+    return SignedRank(*(np.bincount(largest, minlength=3) / draws).tolist())
 
 
 def resampled_seeds(scores: ArrayLike, draws: int, rng: np.random.Generator) -> np.ndarray:

@@ -117,10 +117,13 @@ def test_what_is_left_out_is_said(figure: Command, tmp_path: Path) -> None:
     [
         (("weight-pathe",), "no figure 'weight-pathe'. Did you mean 'weight-path'?"),
         (("weight-path", "-o", "p.gif"), "p.gif: a figure is written as .svg, .pdf, .png, .html"),
-        (("svcca", "--as", "gif"), "no format 'gif'. Known: html, pdf, png, svg, vega"),
-        (("svcca", "--as", "vega", "-o", "p.svg"), "--as vega writes a .vl.json file, not p.svg: leave out one of"),
+        (("svcca", "--format", "gif"), "no format 'gif'. Known: html, pdf, png, svg, vega"),
+        (
+            ("svcca", "--format", "vega", "-o", "p.svg"),
+            "--format vega writes a .vl.json file, not p.svg: leave out one of",
+        ),
         (("svcca", "--benchmark", ""), "--benchmark is empty"),
-        (("svcca", "--as", ""), "--as is empty"),
+        (("svcca", "--format", ""), "--format is empty"),
         (("svcca", "--title", ""), "--title is empty"),
         (("pareto", "--metric", "oce"), "no metric 'oce'. Did you mean 'oec'?"),
         (("curves", "--metric", ""), "option --metric is empty"),

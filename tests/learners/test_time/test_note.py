@@ -74,7 +74,7 @@ def by_hand() -> tuple[list[Tensor], Stats]:
     for number, image in enumerate(pixels(np.concatenate(BATCHES[:4])), start=1):
         h, _ = network(weights, stats, image[None])
         answers.append(h[0])
-        memory.join(image, int(h.argmax()))
+        memory.add(image, int(h.argmax()))
         if number % EVERY:
             continue
         leaves = {name: weights[name].clone().requires_grad_() for name in NORM}
@@ -106,7 +106,7 @@ def test_images_one_by_one_are_as_good_as_a_batch() -> None:
 
 def filled(memory: BalancedReservoir, *labels: int) -> list[int]:
     for label in labels:
-        memory.join(torch.full((1, 1, 1), float(memory.n_seen.sum())), label)
+        memory.add(torch.full((1, 1, 1), float(memory.n_seen.sum())), label)
     return np.bincount(memory.labels, minlength=3).tolist()
 
 

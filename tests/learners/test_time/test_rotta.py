@@ -60,7 +60,7 @@ def joined(memory: BalancedMemory, *given: tuple[int, float]) -> list[float]:
     for label, uncertainty in given:
         number = getattr(memory, "given", 0)
         memory.given = number + 1  # type: ignore[attr-defined]
-        memory.join(image(number), label, uncertainty)
+        memory.add(image(number), label, uncertainty)
     return sorted(memory.content()[0].flatten().tolist())
 
 
@@ -128,7 +128,7 @@ def by_hand(*, average_statistics: bool = False) -> tuple[list[Tensor], Stats, S
         answers.append(h)
         p = h.softmax(dim=1)
         for i in range(9):
-            memory.join(x[i], int(p[i].argmax()), float(-(p[i] * p[i].clamp(min=1e-30).log()).sum()))
+            memory.add(x[i], int(p[i].argmax()), float(-(p[i] * p[i].clamp(min=1e-30).log()).sum()))
             seen += 1
             if seen % EVERY:
                 continue

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from driftline.auditing.page.over_time import log_over_time, model_over_time
 from driftline.auditing.page.titles import over_time_title, source_line
 from driftline.auditing.page.view import View
-from driftline.auditing.result import AuditResult
 from driftline.auditing.wording import typeset
 from driftline.report.page.embed import PageCharts, template
 from driftline.types import JsonObject
+
+if TYPE_CHECKING:
+    from driftline.auditing.result import AuditResult
 
 WIDTH = 640
 

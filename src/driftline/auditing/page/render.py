@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.findings import interval
@@ -17,12 +17,14 @@ from driftline.auditing.page.terms import protocol, terms
 from driftline.auditing.page.titles import over_time_title, policies_note, policies_title, source_line
 from driftline.auditing.page.view import View
 from driftline.auditing.replay import NEVER
-from driftline.auditing.result import AuditResult
 from driftline.auditing.summary import compared_policy
 from driftline.auditing.wording import policy_name, typeset
 from driftline.report.page.embed import PageCharts, PlacedChart, bundle, safe_json, template
 from driftline.types import JsonObject
 from driftline.version import __version__
+
+if TYPE_CHECKING:
+    from driftline.auditing.result import AuditResult
 
 MAX_FEATURES = 30  # in the table
 DIGITS = 6  # of the numbers in the page; audit.json has all

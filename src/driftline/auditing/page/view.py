@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.findings import interval
 from driftline.auditing.metric import Metric
-from driftline.auditing.result import AuditResult
 from driftline.auditing.wording import PeriodNames, policy_done, singular, typeset
 from driftline.report.page.look import time_ticks
+
+if TYPE_CHECKING:
+    from driftline.auditing.result import AuditResult
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def few_shot(
     way: Annotated[int, typer.Option(help="Classes in an episode.", min=2)] = 5,
     shot: Annotated[int, typer.Option(help="Labeled samples of each class.", min=1)] = 5,
     query: Annotated[int, typer.Option(help="Query samples of each class.", min=1)] = 15,
-    number: Annotated[int, typer.Option("-n", "--number", help="Number of episodes.", min=2)] = 600,
+    episodes: Annotated[int, typer.Option("--episodes", "-n", help="Number of episodes.", min=2)] = 600,
     novel: Annotated[int | None, typer.Option(help="Number of novel classes. [default: half]", min=2)] = None,
     steps: Annotated[int, typer.Option(help="Gradient steps on each episode; 0: none.", min=0)] = 0,
     step_size: Annotated[float, typer.Option("--lr", help="Learning rate of these steps.")] = 0.1,
@@ -49,8 +49,8 @@ def few_shot(
     parts = _parts(data, model, pretraining, set_ or [])
     dataset, training, held_out = _split_classes(parts["data"], novel, Seed(seed), data_dir)
     network = _train_network(parts, dataset, training, Seed(seed))
-    drawn = list(few.episodes(held_out, way, shot, query, number, Seed(seed).child("episodes")))
-    echo(f"{way}-way {shot}-shot on {len(set(held_out.y.tolist()))} novel classes, {number} episodes, 95 % interval")
+    drawn = list(few.episodes(held_out, way, shot, query, episodes, Seed(seed).child("episodes")))
+    echo(f"{way}-way {shot}-shot on {len(set(held_out.y.tolist()))} novel classes, {episodes} episodes, 95 % interval")
     echo(f"nearest class mean        {few.nearest_mean_accuracy(network, held_out, drawn)}")
     echo(f"nearest by cosine         {few.nearest_mean_accuracy(network, held_out, drawn, cosine=True)}")
     if steps:

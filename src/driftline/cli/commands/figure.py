@@ -39,7 +39,7 @@ Output = Annotated[
 Format = Annotated[
     str | None,
     typer.Option(
-        "--as", callback=refuse_empty, help="svg, pdf, png, html or vega. [default: by the suffix of -o, else svg]"
+        "--format", callback=refuse_empty, help="svg, pdf, png, html or vega. [default: by the suffix of -o, else svg]"
     ),
 ]
 Benchmark = Annotated[str | None, typer.Option(callback=refuse_empty, help="Only runs of this benchmark.")]
@@ -120,7 +120,7 @@ def _output(name: str, output: Path | None, format: str | None) -> Path:
     if suffix is None:
         raise unknown_name("format", str(format), SUFFIXES)
     if format and output and output.suffix != Path(suffix).suffix:
-        raise UserError(f"--as {format} writes a {suffix} file, not {output.name}: leave out one of them")
+        raise UserError(f"--format {format} writes a {suffix} file, not {output.name}: leave out one of them")
     return output or Path(f"{name}{suffix}")
 
 

@@ -108,7 +108,7 @@ class NOTE(Learner):
         with torch.no_grad():
             outputs: Tensor = self.model(x)
         for image, label in zip(x, to_numpy(outputs.argmax(dim=1)).tolist(), strict=True):
-            self.memory.join(image, label)
+            self.memory.add(image, label)
         self.n_images += len(x)
         if self.n_images % self.update_every == 0:
             with only_training(self.model, InstanceAwareBatchNorm):
@@ -148,7 +148,7 @@ class BalancedReservoir(Stateful):
     def __len__(self) -> int:
         return len(self.labels)
 
-    def join(self, image: Tensor, label: int) -> None:
+    def add(self, image: Tensor, label: int) -> None:
         """Offer an image."""
         self.n_seen[label] += 1
         if (row := self._row(label)) is None:

@@ -107,7 +107,7 @@ class RoTTA(Learner):
             outputs: Tensor = self.teacher(x)
         labels, uncertainties = to_numpy(outputs.argmax(dim=1)).tolist(), to_numpy(entropy(outputs)).tolist()
         for image, label, uncertainty in zip(x, labels, uncertainties, strict=True):
-            self.memory.join(image, label, uncertainty)
+            self.memory.add(image, label, uncertainty)
             self.n_images += 1
             if self.n_images % self.update_every == 0:
                 self._update()
@@ -141,8 +141,8 @@ class BalancedMemory(Stateful):
         self.images: Tensor | None = None
         self.items: list[dict[str, float]] = []  # in order of arrival; `row`: the place in `images`
 
-    def join(self, image: Tensor, label: int, uncertainty: float) -> None:
-        """Take an image, if it should be taken, and let all grow older."""
+    def add(self, image: Tensor, label: int, uncertainty: float) -> None:
+        """Offer an image; all images in the memory grow older by one."""
         item: dict[str, float] = {"row": 0, "label": label, "uncertainty": uncertainty, "age": 0}
         if (row := self._free_row(item)) is not None:
             if self.images is None:

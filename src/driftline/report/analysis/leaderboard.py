@@ -15,7 +15,7 @@ import numpy as np
 
 from driftline.errors import UserError
 from driftline.metrics.robust_choice import (
-    Verdict,
+    SignedRank,
     bayesian_signed_rank,
     mean_ranks,
     regrets,
@@ -122,8 +122,8 @@ class Leaderboard:
         ]
         return np.asarray(holm(p) < 0.05)
 
-    def verdict(self, other: int) -> Verdict:
-        """Return how probable it is that the choice is better than another method, over settings."""
+    def against(self, other: int) -> SignedRank:
+        """Return the probability that the choice is better than another method, over settings."""
         rng = Seed(0).child("signed-rank", self.methods[other]).numpy()
         return bayesian_signed_rank(self.means[:, self.order[0]], self.means[:, other], ROPE, rng, draws=5000)
 

@@ -96,7 +96,7 @@ def _stability(board: Leaderboard) -> str:
 
 
 def _row(board: Leaderboard, k: int) -> TableRow:
-    scores, chance = board.means[:, k], "" if k == board.order[0] else f"{board.verdict(k).better:.0%}"
+    scores, chance = board.means[:, k], "" if k == board.order[0] else f"{board.against(k).better:.0%}"
     equal = board.ranks_at_equal_compute.get(k)
     return text_row(
         board.methods[k],
