@@ -331,6 +331,7 @@ INDEX: dict[str, dict[str, tuple[Any, ...]]] = {
         'test-time/table-9': ('driftline.report.tables.papers.test_time_networks', "Weight of EATA's Fisher penalty on CCC-Medium, by network.", None, '', {}, '', (), {}),
         'timeline/table-1': ('driftline.report.tables.papers.timeline', 'Accuracy in the own and in later periods, TAS, and below them the horizons; runs with protocol=stream.', None, '', {}, '', (), {}),
         'timeline/table-2': ('driftline.report.tables.papers.timeline', 'Averages over time and the worst time; runs with protocol=stream.', None, '', {}, '', (), {}),
+        'timeline/tasks': ('driftline.report.tables.papers.timeline_tasks', 'Average accuracy, forgetting and transfer after a sequence of tasks; runs with protocol=tasks.', None, '', {}, '', (), {}),
         'timeline/wild-time-table-1': ('driftline.report.tables.papers.timeline', 'Datasets by accuracy up to the split and after it, of one model trained on all data before it; protocol=fix.', None, '', {}, '', (), {}),
         'timeline/wild-time-table-2': ('driftline.report.tables.papers.timeline', 'Methods by datasets, the average and the worst period after the split; protocol=fix.', None, '', {}, '', (), {}),
     },

@@ -31,6 +31,14 @@ def test_the_worked_example() -> None:
     assert float((layer(far) - hard).abs().max()) > 0.2
 
 
+def test_bounds_have_the_same_small_number_as_the_normalization() -> None:
+    """Without it, a layer whose running variance is almost 0 would follow every image."""
+    plain = nn.BatchNorm2d(1, eps=0.5).eval()
+    plain.running_var.fill_(0.5)
+    near = image(0.45, 1.1)  # the bounds: 4 sqrt(1 / 64) = .5 and 4 sqrt(2 / 63) = .7127, not .35 and .36
+    torch.testing.assert_close(InstanceAwareBatchNorm(plain, 4).requires_grad_(False)(near), near)
+
+
 def test_training_uses_and_keeps_statistics_of_the_batch() -> None:
     plain, layer = nn.BatchNorm2d(1), InstanceAwareBatchNorm(nn.BatchNorm2d(1), 4)
     x = torch.cat([image(0, 1), image(3, 1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,3 +66,30 @@ def test_without_chains_it_is_the_crop(monkeypatch: pytest.MonkeyPatch) -> None:
         found = augmix.augmix(IMAGES[1], "pad-crop-flip", np.random.default_rng(k))
         crop = augmix.AUGMENTATIONS["pad-crop-flip"](IMAGES[1], 32, 35, np.random.default_rng(k))
         np.testing.assert_allclose(found, crop, atol=1e-3)
+
+
+def test_three_chains_of_one_to_three_operations_are_mixed_with_the_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one operation that adds 1, a copy is brighter by (1 - share) times the mean length of its chains."""
+    monkeypatch.setattr(augmix, "OPERATIONS", (lambda image, rng: image + np.uint8(1),))
+    image = np.full((8, 8, 3), 100, np.uint8)
+    added = np.array([augmix.augmix(image, "crop-flip", np.random.default_rng(k))[0, 0, 0] - 100 for k in range(1000)])
+    assert added.min() >= 0
+    assert 2 < added.max() < 3  # all of 3, 3 and 3 and nothing of the image is as good as never drawn
+    assert added.mean() == pytest.approx(1, abs=4 * added.std() / 1000**0.5)  # .5 of the mean length, 2
+
+
+@pytest.mark.parametrize(
+    ("number", "possible"),
+    [
+        (2, lambda image: [augmix.rotate(image, degrees) for degrees in (-2, -1, 0, 1, 2)]),
+        (3, lambda image: [augmix.solarize(image, threshold) for threshold in range(231, 255)]),
+        (6, lambda image: [augmix.warp(image, (1, 0, by), (0, 1, 0)) for by in (-2, -1, 0, 1, 2)]),
+        (7, lambda image: [augmix.warp(image, (1, 0, 0), (0, 1, by)) for by in (-2, -1, 0, 1, 2)]),
+        (8, lambda image: [image & 0b11110000]),
+    ],
+)
+def test_operations_are_as_strong_as_at_level_1(number: int, possible: Any) -> None:
+    image = np.random.default_rng(0).integers(0, 256, (90, 90, 3), dtype=np.uint8)
+    expected = {made.tobytes() for made in possible(image)}
+    made = {augmix.OPERATIONS[number](image, np.random.default_rng(k)).tobytes() for k in range(400)}
+    assert made == expected

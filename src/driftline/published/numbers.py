@@ -48,6 +48,9 @@ A source that ends in "doubtful" marks cells that cannot be right and are not co
 Table 3 counts weights and biases as layers: its 1 and 2 are both our n_layers=1, its 3 is our n_layers=2. The text and
 captions of NED differ on classes with exactly 50 samples; the tables seem to have them in no section. Table 7 has no
 baseline that knows the time; oltr's own score is stored under HG.
+
+Errors per corruption of other methods (test-time-corruptions.csv), and average accuracies after sequences of tasks
+(timeline-tasks.csv): from papers and from the pages of their code, each with the network in its source.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def images(made: Any) -> np.ndarray:
     return np.concatenate([made.stream[k].samples.x for k in range(len(made.stream))])
 
 
-@pytest.mark.parametrize("order", ["cin-c", "gradual", "mixed", "holdout", "ccc"])
+@pytest.mark.parametrize("order", ["cin-c", "standard", "gradual", "mixed", "holdout", "ccc"])
 def test_images_do_not_depend_on_batches(file: Path, tmp_path: Path, order: str) -> None:
     given: dict[str, Any] = {"order": order, "images": 60, "images_per_point": 7}
     if order == "holdout":
@@ -230,6 +230,16 @@ def test_a_calibrated_stream_is_as_hard_as_asked(small: Record, file: Path, tmp_
     steps = [stream[k].samples for k in range(len(stream))]
     right = np.concatenate([learner.predict(step.x).prediction == step.y for step in steps]).mean()
     assert abs(100 * right - target) < 15
+
+
+def test_the_standard_order_is_that_of_imagenet_c_or_as_named_for_every_seed() -> None:
+    usual = ("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur")
+    for seed in range(3):
+        points = build_schedule(Options(order="standard"), seed)[0].points
+        assert tuple(point.first for point in points[:7]) == usual
+        assert {(point.s1, point.second) for point in points} == {(5.0, "")}
+        named = build_schedule(Options(order="standard", corruptions="fog,contrast,snow", severity=3), seed)[0].points
+        assert [(point.first, point.s1) for point in named] == [("fog", 3), ("contrast", 3), ("snow", 3)]
 
 
 def test_gradual_and_holdout_schedules() -> None:

@@ -131,6 +131,22 @@ def test_within_a_class_every_image_is_as_likely() -> None:
     np.testing.assert_allclose(counts / 2000, 0.25, atol=4 * (0.25 * 0.75 / 2000) ** 0.5)
 
 
+def test_each_class_is_a_reservoir_of_its_own() -> None:
+    """Of four images of a rare class, each is among its two with probability 1/2, however many others came."""
+    counts = np.zeros(26)
+    for seed in range(1000):
+        memory = BalancedReservoir(4, 2, Seed(seed))
+        assert filled(memory, 0, 0, 1, 1, *[1] * 20, 0, 0)[:2] == [2, 2]  # a tie: each gives up one of its own
+        counts[[int(image) for image in memory.content()]] += 1
+    np.testing.assert_allclose(counts[[0, 1, 24, 25]] / 1000, 0.5, atol=4 * (0.25 / 1000) ** 0.5)
+
+
+def test_of_several_most_numerous_classes_any_may_lose_an_image() -> None:
+    left = np.array([filled(BalancedReservoir(4, 3, Seed(seed)), 0, 0, 1, 1, 2) for seed in range(400)])
+    assert set(map(tuple, left)) == {(1, 2, 1), (2, 1, 1)}
+    assert left[:, 0].mean() == pytest.approx(1.5, abs=4 * 0.5 / 400**0.5)
+
+
 def test_the_loss_is_a_mean_over_classes_too() -> None:
     outputs = torch.zeros(3, 4)
     assert mean_entropy(outputs).item() == pytest.approx(np.log(4) / 4, abs=1e-5)

@@ -41,7 +41,7 @@ KINDS = ("results", "comparisons", "ranks", "matrix", *registry.names("paper-tab
 
 def timelines(folder: Path) -> list[Run]:
     """Two settings, so that there are ranks; all columns that there can be."""
-    names = ("id", "ood", "tas", "sh", "dh", "fix-id", "fix-ood", "fix-worst")
+    names = ("id", "ood", "tas", "sh", "dh", "fix-id", "fix-ood", "fix-worst", "average-accuracy", "forgetting")
     return [
         write_run(
             folder,
@@ -51,7 +51,7 @@ def timelines(folder: Path) -> list[Run]:
             **{"data__name": data, "run__data": {"name": data, "settings": {}}, "protocol__protocol": HOSTILE},
             **{"run__options": {"protocol": protocol}},
         )
-        for data, protocol in (("digits", "stream"), ("clouds_50%", "fix"))
+        for data, protocol in (("digits", "stream"), ("clouds_50%", "fix"), ("sequence_1", "tasks"))
         for place, label in enumerate((HOSTILE, LONG, "frozen", "erm-all"), start=1)
         for seed in range(3)
     ]

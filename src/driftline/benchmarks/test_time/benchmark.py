@@ -53,11 +53,14 @@ class Options(base.Options):
         *("label_concentration", "chain", "reset"),
     )
 
-    order: Literal["ccc", "cin-c", "cin-3dcc", "holdout", "gradual", "mixed", "chain", "shards", "given"] = "ccc"
-    """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; cin-3dcc: the same with
-    ImageNet-3DCC's, from their files; holdout: the four reserved for choosing settings; gradual: severity 1 up to
-    5 and down; mixed: each image its own corruption; chain: the corruption of each image follows a Markov chain;
-    shards: images from tar files; given: as in the file `stream`."""
+    order: Literal[
+        "ccc", "cin-c", "standard", "cin-3dcc", "holdout", "gradual", "mixed", "chain", "shards", "given"
+    ] = "ccc"
+    """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; standard: the same in
+    ImageNet-C's order, or as named; cin-3dcc: as cin-c with ImageNet-3DCC's, from their files; holdout: the four
+    reserved for choosing settings; gradual: severity 1 up to 5 and down; mixed: each image its own corruption; chain:
+    the corruption of each image follows a Markov chain; shards: images from tar files; given: as in the file
+    `stream`."""
     stream: str | None = None
     """A file with the order of the images and, if they are to be corrupted, with a corruption and severity of each."""
     calibration: str | None = None
@@ -75,8 +78,8 @@ class Options(base.Options):
     """order=ccc: how paths are searched: as in the paper's code, or the optimal path."""
     corruptions: str | None = None
     """A subset's name or names separated by commas; if not given, the difficulty's, all 15, or the four held out."""
-    severity: float = Field(default=5.0, gt=0, le=5)
-    """order=cin-c, holdout, mixed or chain: the severity of every corruption."""
+    severity: float = Field(default=5.0, ge=0, le=5)
+    """order=cin-c, standard, holdout, mixed or chain: the severity of every corruption; 0: images as they are."""
     domain_correlation: float = Field(default=0.85, ge=0, le=1)
     """order=chain: the probability that the next image has the same corruption instead of a drawn one; 1: one after
     another."""
@@ -99,8 +102,8 @@ class Options(base.Options):
     shards: str | None = None
     """order=shards: the folder with serial_00000.tar and so on, such as CCC's own; the same stream for every seed."""
     files: str | None = None
-    """order=cin-3dcc: the folder of the published images, with a folder per corruption, severity and class. order=cin-c
-    or holdout: read ImageNet-C's published images from such a folder, or CIFAR-10-C's arrays."""
+    """order=cin-3dcc: the folder of the published images, with a folder per corruption, severity and class. order=cin-c,
+    standard or holdout: read ImageNet-C's published images from such a folder, or CIFAR-10-C's arrays."""
     images_per_point: int = Field(default=1000, ge=1)
     """Images per point of the schedule."""
     images: int = Field(default=100_000, ge=2)

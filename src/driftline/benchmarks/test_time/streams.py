@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from driftline.benchmarks.test_time.benchmark import Options
 
 Stream = CorruptionStream | ImageFiles | Shards
+ONE_BY_ONE = ("cin-c", "standard", "cin-3dcc", "holdout")
+"""Orders with one corruption after another at one severity."""
 
 
 def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream, JsonObject]:
@@ -87,7 +89,7 @@ def restarts(stream: Stream, options: Options) -> frozenset[int]:
     if options.reset == "never":
         return frozenset()
     schedule = getattr(stream, "schedule", None)
-    if options.order not in ("cin-c", "cin-3dcc", "holdout", "gradual") or schedule is None:
+    if options.order not in (*ONE_BY_ONE, "gradual") or schedule is None:
         raise UserError(f"reset=domain: with order={options.order}, corruptions do not come one after another")
     if options.images_per_point % options.batch:
         raise UserError(
@@ -115,9 +117,9 @@ def _folder(options: Options) -> str:
             "order=cin-3dcc shows ImageNet-3DCC, whose corruptions are not made here: unpack its published files and "
             "give their folder with --files FOLDER (FOLDER/near_focus/5/CLASS/IMAGE.JPEG), or use --order shards"
         )
-    if options.order not in ("cin-c", "cin-3dcc", "holdout", "chain"):
+    if options.order not in (*ONE_BY_ONE, "chain"):
         raise UserError(
-            f"files={options.files}: order={options.order} makes its images; use cin-c, cin-3dcc, holdout or chain"
+            f"files={options.files}: order={options.order} makes its images; use {', '.join(ONE_BY_ONE)} or chain"
         )
     for name in ("crop", "jpeg", "frost"):
         if getattr(options, name):
@@ -140,6 +142,8 @@ def build_schedule(options: Options, seed: int) -> tuple[orders.Schedule, JsonOb
         return orders.random_mixture(drawn, options.severity), {"difficulty": f"severity {options.severity:g}"}
     if options.order == "mixed":
         return orders.random_mixture(names, options.severity), {"difficulty": f"severity {options.severity:g}"}
+    if options.order == "standard":
+        return orders.sequential(names, options.severity), {"difficulty": f"severity {options.severity:g}"}
     every = orders.all_orders(names) if options.order == "holdout" and len(names) < 6 else None
     order = every[seed % len(every)] if every else orders.random_permutation(names, seed)
     return orders.sequential(order, options.severity), {"difficulty": f"severity {options.severity:g}"}

@@ -166,7 +166,7 @@ def _mapped(base: Path, point: CorruptionPair, classes: int) -> Samples:
 
 
 def _severity(point: CorruptionPair) -> int:
-    if point.s1 != int(point.s1):
+    if point.s1 not in range(1, SEVERITIES + 1):
         raise UserError(f"severity={point.s1:g}: published images have a whole number from 1 to 5")
     return int(point.s1)
 

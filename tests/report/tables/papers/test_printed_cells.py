@@ -29,7 +29,7 @@ SETTINGS = {
     "rdumb": {"entropy_fraction": 0.4, "reset_every": 1000},
 }
 PATHS = {"order": ["fog"], "paths": {"fog": [[1.0, 0.0], [0.0, 0.0]]}, "mixed": False}
-FROM_ANSWERS = "continual, severity 5"  # its table is made from answers: test_test_time_corruptions.py
+TESTED_ELSEWHERE = (", severity 5", "tasks")  # in test_test_time_corruptions.py and test_timeline_tasks.py
 SEQUENCE = {"pretrain_classes": [0], "novel_classes": [1], "head": 2, "counts": [5, 3], "samples": 8, "sequence": 5}
 
 
@@ -70,7 +70,7 @@ def made(benchmark: str) -> list[Group]:
     """Groups in memory with a run for every printed method in every place, and a score for every printed number."""
     rows: dict[tuple[str, str, str, str], dict[Any, tuple[Any, ...]]] = defaultdict(dict)
     for number in published._all():
-        if number.benchmark == benchmark and number.protocol != FROM_ANSWERS:
+        if number.benchmark == benchmark and not number.protocol.endswith(TESTED_ELSEWHERE):
             time = "5-shot 5-way" if number.metric == "episodic" else None
             for place in filled(number):
                 score = (number.metric, number.stat, time, None, 0.5, 0.4, 0.6, 10, "examples")
@@ -117,11 +117,11 @@ def table(source: str) -> str:
 @pytest.mark.parametrize("benchmark", ["timeline", "seq-to-final", "refinement", "test-time", "open-world"])
 def test_no_printed_number_is_shown_nowhere(benchmark: str) -> None:
     stored = [number for number in published._all() if number.benchmark == benchmark]
-    stored = [number for number in stored if number.protocol != FROM_ANSWERS]
+    stored = [number for number in stored if not number.protocol.endswith(TESTED_ELSEWHERE)]
     assert stored
     found, shown = made(benchmark), defaultdict(Counter)
     for name in [name for name in registry.names("paper-table") if name.startswith(f"{benchmark}/")]:
-        if name == "test-time/corruptions":
+        if name in ("test-time/corruptions", "timeline/tasks"):
             continue
         for grid in registry.get("paper-table", name)(found):
             for line in grid.rows:
