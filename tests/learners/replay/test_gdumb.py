@@ -51,6 +51,13 @@ def test_the_sample_that_leaves_is_random() -> None:
     assert left == {0, 1, 2}
 
 
+def test_a_class_with_its_share_takes_no_more() -> None:
+    for labels in ("AAAAA", "AABBAB"):
+        buffer = BalancedBuffer(4, Seed(0))
+        walk(buffer, labels)
+        assert buffer.x[:, 0].tolist() == [0, 1, 2, 3]
+
+
 class RefusesNewClasses(BalancedBuffer):
     def add(self, x: Any, y: Any) -> None:
         if len(self) < 4 or y[0] in self.classes:

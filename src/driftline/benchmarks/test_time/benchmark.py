@@ -102,8 +102,8 @@ class Options(base.Options):
     shards: str | None = None
     """order=shards: the folder with serial_00000.tar and so on, such as CCC's own; the same stream for every seed."""
     files: str | None = None
-    """order=cin-3dcc: the folder of the published images, with a folder per corruption, severity and class. order=cin-c,
-    standard or holdout: read ImageNet-C's published images from such a folder, or CIFAR-10-C's arrays."""
+    """order=cin-3dcc: the folder of the published images, with a folder per corruption, severity and class.
+    order=cin-c, standard or holdout: read ImageNet-C's images from such a folder, or CIFAR-10-C's arrays."""
     images_per_point: int = Field(default=1000, ge=1)
     """Images per point of the schedule."""
     images: int = Field(default=100_000, ge=2)
