@@ -346,6 +346,19 @@ def test_rules_go_one_after_another() -> None:
     assert not issubclass(RandomQuery, ThresholdQuery)
 
 
+def test_probabilities_multiply_and_are_unknown_after_a_query_of_answers() -> None:
+    answers = Answers(np.tile([0, 1, 2, 3], 200), np.full((800, 4), 0.25))
+    both: dict[str, LabelRule] = {"b": ActedOn(classes=("b",), explore=0.5), "c": ActedOn(classes=("c",), explore=0.25)}
+    chosen, propensity = RuleChain(both, TASK, Seed(0)).select(answers, np.arange(800), 0)
+    assert propensity is not None
+    expected = np.array([0.5 * 0.25, 0.25, 0.5, 0.5 * 0.25])  # of answers a to d
+    np.testing.assert_array_equal(propensity, expected[answers.prediction[chosen]])
+    assert len(chosen) == pytest.approx(200 * expected.sum(), abs=60)
+    for more, is_known in ((RandomQuery(share=0.5), True), (MarginQuery(share=0.5), False), (ActedOn(), False)):
+        chain = RuleChain({"b": ActedOn(classes=("b",), explore=0.5), "more": more}, TASK, Seed(0))
+        assert (chain.select(answers, np.arange(800), 0).propensity is not None) == is_known
+
+
 def test_errors_are_decided_on_the_truth_and_shown_with_noise() -> None:
     policy = RevealPolicy(TASK, Reveal.ERRORS, Seed(0), rules={"class-noise": ClassNoise(rate=0.999)})
     y = np.arange(8) % 4

@@ -20,7 +20,8 @@ class Selected(NamedTuple):
     rows: np.ndarray
     """Indices into the answers."""
     propensity: np.ndarray | None
-    """The probability with which each was let through; None if no rule knows it."""
+    """The probability with which each was let through; None if no rule gives it, or one that decides by answers does
+    not."""
 
 
 class RuleChain:
@@ -41,14 +42,16 @@ class RuleChain:
         if self.needs_scores and answers.scores is None:
             name = next(name for name, rule in self.rules.items() if rule.needs_scores)
             raise UserError(f"{name} needs a score per class with each answer, and this method gives none")
-        propensity = None
+        propensity, is_known = None, True
         for rule in self.rules.values():
             of = answers[rows]
             chosen = np.flatnonzero(rule.selects(of, first + rows))
             if (known := rule.propensity(of)) is not None:
                 propensity = known if propensity is None else propensity * known
+            elif rule.uses_answers:
+                is_known = False
             rows, propensity = rows[chosen], None if propensity is None else propensity[chosen]
-        return Selected(rows, propensity)
+        return Selected(rows, propensity if is_known else None)
 
     def shown(self, y: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """Return the labels to reveal in place of these true ones."""

@@ -96,6 +96,13 @@ def test_answers_are_those_of_linear_discriminant_analysis() -> None:
     np.testing.assert_allclose(learner.predict(x).scores, other.predict_proba(x), atol=1e-4)
 
 
+def test_the_shrunk_covariance_is_a_mixture() -> None:
+    """At .5: L = inverse of .5 S + .5 I, with S = diag(.5, .5) of the worked example."""
+    learner = after_labels(prepared(StreamingLDA(shrinkage=0.5), 2, width=2), X, Y)
+    np.testing.assert_allclose(learner.covariance, 0.5 * np.eye(2))
+    np.testing.assert_allclose(learner.class_vectors(slice(0, 1)), [[2 / 0.75, 0, -2 / 0.75]])
+
+
 def test_a_class_without_samples_is_never_answered() -> None:
     learner = after_labels(prepared(StreamingLDA(), 3, width=2), X, Y)
     answers = learner.predict(np.array([[-50, -50]], np.float32))
