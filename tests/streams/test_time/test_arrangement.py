@@ -130,6 +130,16 @@ def test_the_concentration_hardly_sets_the_correlation(concentration: float, sam
     assert np.mean(among) == pytest.approx(classes, abs=0.11)
 
 
+def test_the_classes_of_a_slot_come_in_random_order() -> None:
+    """Of few images with large concentrations each of two classes has a part of each of the two slots."""
+    labels, found = np.arange(400) % 2, Counter[tuple[int, ...]]()
+    for seed in range(200):
+        order = labels[practical_order(labels, 100.0, np.random.default_rng(seed))]
+        found[tuple(order[[0, -1]].tolist())] += 1  # the first class of the first slot, the last of the last
+    assert len(found) == 4
+    assert min(found.values()) > 25
+
+
 def test_a_chain_of_classes_is_far_less_correlated() -> None:
     labels = MarkovChain(10, 0.95).states(64_000, Seed(0))
     assert np.mean([len(np.unique(part)) for part in np.split(labels, 1000)]) == pytest.approx(3.5, abs=0.2)
