@@ -107,6 +107,17 @@ def test_the_arrows_of_the_picture_are_imports_and_every_package_is_in_it() -> N
     assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - shown == set()
 
 
+def test_the_first_line_of_a_docstring_is_a_sentence() -> None:
+    """Lists, help and the page of settings show it alone."""
+    cut = []
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
+                first = text.splitlines()[0]
+                cut += [] if first.endswith((".", ":", "?")) else [f"{file.relative_to(PACKAGE)}: {first}"]
+    assert cut == []
+
+
 def test_no_module_imports_itself_through_others() -> None:
     """Imports inside functions count; imports for type checkers alone do not."""
     graph = grimp.build_graph("driftline", exclude_type_checking_imports=True)

@@ -184,9 +184,7 @@ def webdataset(
     size: int | None = None,  # height and width of the images in pixels; None: as they are
     resize: int | None = None,  # resize the short side to this and cut out the center; None: squeeze to a square
 ) -> Dataset:
-    """All images of the shards in the folder `path`; there are as many classes as labels say if not given. An id is the
-    place in the shards.
-    """
+    """All images of the shards in the folder `path`; an id is the place in the shards."""
     folder = locate_user_path(folders, path, "webdataset", "Give a folder: --set data.path=...")
     if size is not None:
         pictures.check_size(size)

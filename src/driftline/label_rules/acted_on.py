@@ -26,7 +26,7 @@ class ActedOn(LabelRule):
     """Only the labels of samples whose answer led to an action, and of a share of the others."""
 
     classes: tuple[str, ...] = ()  # classes that lead to an action; none: all but the first
-    threshold: float | None = None  # least score of the answered class, or least answered number, for an action
+    threshold: float | None = None  # minimum score of the answered class, or minimum answered number, for an action
     explore: Annotated[float, Field(ge=0, le=1)] = 0.0  # share of the other samples whose labels are revealed as well
 
     uses_answers: ClassVar[bool] = True

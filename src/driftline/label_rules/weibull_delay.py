@@ -15,7 +15,7 @@ class WeibullDelay(LabelRule):
     """Delays with a Weibull distribution, rounded down to whole steps; of shape 1, exponential."""
 
     scale: Positive = 5.0  # number of steps within which 63% of the labels arrive
-    shape: Positive = 1.0  # below 1: the longer a label is late, the longer it still takes
+    shape: Positive = 1.0  # below 1, the tail is heavier than exponential
 
     delays: ClassVar[bool] = True
 

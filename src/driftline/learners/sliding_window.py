@@ -25,7 +25,7 @@ from driftline.types import Answers, Inputs, Network, Samples, concat_rows, take
 @register("method", "sliding-window")
 @dataclass
 class SlidingWindow(WrappingLearner):
-    """Another method on batches of the latest inputs, for streams of single ones."""
+    """Another method on batches of the latest inputs, for streams of single inputs."""
 
     window: Annotated[int, Field(ge=2)] = 64  # inputs in a batch, new and earlier ones
 

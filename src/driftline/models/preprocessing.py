@@ -70,8 +70,9 @@ def to_tensor(x: Inputs) -> Tensor:
 
 
 def to_float_batch(batch: Tensor | np.ndarray) -> Tensor:
-    """Copy a batch to the device: byte images (n, height, width, channels) as floats in [0, 1] with channels first,
-    other numbers as float32.
+    """Copy a batch to the device as floats.
+
+    Byte images (n, height, width, channels) become numbers in [0, 1] with channels first; other numbers, float32.
     """
     if isinstance(batch, Tensor) and batch.dtype == torch.float32:
         return to_device(batch)

@@ -34,7 +34,7 @@ class MoCoTraining(SupervisedLearner):
     encoder_momentum: float = 0.999  # momentum of the key encoder
     queue_size: Count = 1024  # number of negatives in the queue
     temperature: Positive = 0.07  # temperature of the softmax
-    min_crop_area: Annotated[float, Field(gt=0, le=1)] = 0.2  # the smallest share of an image that a view shows
+    min_crop_area: Annotated[float, Field(gt=0, le=1)] = 0.2  # minimum share of an image that a view shows
 
     requires = "network"
 

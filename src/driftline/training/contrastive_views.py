@@ -35,7 +35,7 @@ class SimCLRAugmentation:
     (torch.Size([4, 1, 8, 8]), False)
     """
 
-    min_crop_area: float = 0.08  # the smallest share of an image that a crop keeps
+    min_crop_area: float = 0.08  # minimum share of an image that a crop keeps
     flip: float = 0.5  # probability of left for right
     vertical_flip: float = 0.0  # probability of upside down
     jitter: float = 0.8  # probability of color jitter

@@ -43,7 +43,7 @@ class RefinementLearner(Learner):
     """A learner that trains on errors in epochs, with an optional penalty on the weights."""
 
     lr: NonNegative = 1e-3  # learning rate
-    updates: CountOrZero = 0  # the most updates per step; 0: no limit
+    updates: CountOrZero = 0  # maximum number of updates per step; 0: no limit
     batch: Count = 8  # size of a mini-batch
     weight_decay: NonNegative = 0.0  # weight decay
     optimizer: OptimizerName = "adam"  # name of the optimizer
@@ -51,7 +51,7 @@ class RefinementLearner(Learner):
     lr_decay: Positive = 1.0  # factor of the learning rate after each training round
     augment: Augmentation = "none"  # augmentation of training images
     epochs: Count = 10  # epochs per training round
-    max_grad_norm: Positive | None = None  # the largest gradient norm; None: no limit
+    max_grad_norm: Positive | None = None  # maximum norm of the gradient; None: no limit
     lr_schedule: LRSchedule = "constant"  # how the learning rate falls to 0 over the stream
     lr_updates: Count = 10_000  # updates of the whole stream after which the learning rate is 0, unless it is constant
     warmup_updates: CountOrZero = 0  # updates in which the learning rate rises from 0
@@ -60,7 +60,7 @@ class RefinementLearner(Learner):
     penalty_weight: NonNegative = 0.1  # weight of the penalty
     fisher_decay: NonNegative = 0.9  # ewc: decay of the Fisher information of earlier steps
     fisher_from: Literal["errors", "upstream"] = "errors"  # ewc: source of the first Fisher information
-    fisher_examples: Count | None = 1000  # ewc: number of upstream samples for it; None: all
+    fisher_examples: Count | None = 1000  # ewc: number of upstream samples for the Fisher information; None: all
 
     requires = "network"
     trains_network: ClassVar[bool] = True

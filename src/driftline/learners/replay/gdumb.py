@@ -78,7 +78,7 @@ class GDumb(SupervisedLearner):
     optimizer: OptimizerName = "sgd"
     momentum: BelowOne | None = 0.9
     weight_decay: NonNegative = 1e-6
-    max_grad_norm: Positive = 10.0  # the largest gradient norm
+    max_grad_norm: Positive = 10.0  # maximum norm of the gradient
 
     requires = "network"
     min_reveal = Reveal.ERRORS

@@ -51,8 +51,8 @@ class MoCoStreaming(SupervisedLearner):
     encoder_momentum: float = 0.999  # momentum of the key encoder
     queue_size: int = 1024  # number of negatives in the queue
     temperature: float = 0.07  # temperature of the softmax
-    min_crop_area: float = 0.2  # the smallest share of an image that a view shows
-    max_features: int = 32  # the most features that the classifier is given
+    min_crop_area: float = 0.2  # minimum share of an image that a view shows
+    max_features: int = 32  # maximum number of features of the classifier
 
     requires = "network"
     quick: ClassVar[Mapping[str, str]] = {}

@@ -37,7 +37,7 @@ class SimCLR(SupervisedLearner):
     """
 
     unlabeled_fraction: float = 0.9  # share of the updates that use no labels
-    min_crop_area: float = 0.08  # the smallest share of an image that a view shows
+    min_crop_area: float = 0.08  # minimum share of an image that a view shows
     start: Start = "warm"  # start of each training: the initial weights, or the previous ones
     temperature: float = 0.5  # temperature of the softmax
 

@@ -38,7 +38,7 @@ class SwaV(SupervisedLearner):
     """
 
     unlabeled_fraction: float = 0.9  # share of the updates that use no labels
-    min_crop_area: float = 0.08  # the smallest share of an image that a view shows
+    min_crop_area: float = 0.08  # minimum share of an image that a view shows
     start: Start = "warm"  # start of each training: the initial weights, or the previous ones
     temperature: float = 0.1  # temperature of the softmax
     prototypes: int = 32  # number of clusters

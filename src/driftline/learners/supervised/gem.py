@@ -40,7 +40,7 @@ class GEM(SupervisedLearner):
 
     capacity: Count = 256  # size of the memory of each training round
     margin: NonNegative = 0.5  # lower bound of the weight of each memory in a projection
-    max_memories: Count = 20  # the largest number of memories; older ones are joined
+    max_memories: Count = 20  # maximum number of memories; older ones are merged
 
     requires = "network"
     cost_free = frozenset({"margin"})

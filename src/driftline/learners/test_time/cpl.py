@@ -28,7 +28,7 @@ class CPL(NormAdapter):
     """CPL: conjugate pseudo-labels for PolyLoss."""
 
     lr: NonNegative = 1e-3
-    eps: NonNegative = 8.0  # epsilon of PolyLoss; 0 is cross-entropy, and this method then tent
+    eps: NonNegative = 8.0  # epsilon of PolyLoss; 0 is cross-entropy, as in tent
 
     def loss(self, outputs: Tensor) -> Tensor:
         p, y = outputs.softmax(dim=1), conjugate(outputs, self.eps)

@@ -44,7 +44,7 @@ CENTER = 0.4  # share of the largest entropy at which a sample's first weight is
 class DeYO(NormAdapter):
     """DeYO: entropy minimization on samples whose answer changes when the patches of the image are shuffled."""
 
-    entropy_fraction: Positive = 0.5  # samples below this share of the largest entropy are sure
+    entropy_fraction: Positive = 0.5  # samples below this share of the largest entropy are reliable
     min_drop: float = 0.2  # drop of the answer's probability, with shuffled patches, above which a sample is selected
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:

@@ -39,7 +39,7 @@ ROUNDS, MIN_ROUNDS, TOLERANCE, SMALLEST = 100, 3, 1e-8, 1e-10
 class LAME(Learner):
     """LAME: the network's answers, adjusted so that similar inputs of a batch agree."""
 
-    batch: Annotated[int, Field(ge=1)] = 256  # larger batches are split evenly
+    batch: Annotated[int, Field(ge=1)] = 256  # maximum batch size; larger batches are split evenly
     affinity: Literal["knn", "rbf"] = "knn"  # rbf: a Gaussian of the distance
     n_neighbors: Count = 5  # rbf: the mean distance to this neighbor, itself the first, is the Gaussian's width
 

@@ -55,7 +55,7 @@ class MEMO(Learner):
     optimizer: OptimizerName = "sgd"  # name of the optimizer
     n_augmentations: Count = 64  # copies of an image
     crop: Literal["crop-flip", "pad-crop-flip"] | None = None  # None: pad-crop-flip for sides of up to 64 pixels
-    prior_strength: NonNegative | None = 16  # images that running statistics count for; None: they alone count
+    prior_strength: NonNegative | None = 16  # weight of running statistics, in images; None: they alone
 
     min_reveal: ClassVar[Reveal] = Reveal.INPUTS
     requires = "network"

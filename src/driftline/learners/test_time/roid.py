@@ -53,9 +53,9 @@ class ROID(NormAdapter):
     """ROID: certainty- and diversity-weighted likelihood ratios, weight ensembling and prior correction."""
 
     momentum: Inside = 0.9
-    temperature: Positive = 1 / 3  # of the samples' weights
-    source_momentum: Fraction = 0.99  # share of the trained weights that stays after each step; the rest is the first
-    prior: Literal["logits", "probabilities", "none"] = "logits"  # what the prior multiplies
+    temperature: Positive = 1 / 3  # temperature of the samples' weights
+    source_momentum: Fraction = 0.99  # share of the trained weights after each step; the rest: source weights
+    prior: Literal["logits", "probabilities", "none"] = "logits"  # what the prior corrects
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

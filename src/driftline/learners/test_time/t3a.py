@@ -46,7 +46,7 @@ class T3A(Learner):
     """T3A: prototypes from the last layer's weights and the most confident features so far."""
 
     n_supports: Count = 20  # vectors per class
-    batch: Annotated[int, Field(ge=1)] = 256  # larger batches are split evenly
+    batch: Annotated[int, Field(ge=1)] = 256  # maximum batch size; larger batches are split evenly
 
     min_reveal: ClassVar[Reveal] = Reveal.INPUTS
     requires = "network"

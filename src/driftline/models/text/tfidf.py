@@ -44,7 +44,7 @@ def tfidf(
     C: float = 3.0,  # inverse strength of the L2 penalty
     ngram_max: int = 1,  # longest n-gram, in words
 ) -> SklearnModel:
-    """Logistic regression on tf-idf weights of runs of up to `words` words (scikit-learn)."""
+    """Logistic regression on tf-idf weights of word n-grams (scikit-learn)."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

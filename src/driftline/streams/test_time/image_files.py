@@ -1,11 +1,11 @@
-"""Corrupted images read from their published files: ImageNet-C and CIFAR-10-C (Hendrycks and Dietterich 2019), and
-ImageNet-3DCC. Images are read when a step needs them.
+"""Corrupted images from published files: ImageNet-C, CIFAR-10-C and ImageNet-3DCC; read when a step needs them.
 
-CIFAR-10-C and CIFAR-100-C have an array per corruption, such as `fog.npy`, with all test images once for each severity,
-and `labels.npy` with the classes. The others have a folder per corruption, in it one per severity, in it one per class,
-such as `near_focus/5/n01440764/ILSVRC2012_val_00000293.JPEG`. The corruptions of ImageNet-3DCC (Kar, Yeo, Atanov and
-Zamir, "3D Common Corruptions and Data Augmentation", CVPR 2022) follow the geometry of a scene, which needs its depth.
-They are not computed here; their files are read.
+ImageNet-C and CIFAR-10-C are by Hendrycks and Dietterich 2019. CIFAR-10-C and CIFAR-100-C have an array per corruption,
+such as `fog.npy`, with all test images once for each severity, and `labels.npy` with the classes. The others have a
+folder per corruption, in it one per severity, in it one per class, such as
+`near_focus/5/n01440764/ILSVRC2012_val_00000293.JPEG`. The corruptions of ImageNet-3DCC (Kar, Yeo, Atanov and Zamir, "3D
+Common Corruptions and Data Augmentation", CVPR 2022) follow the geometry of a scene, which needs its depth. They are
+not computed here; their files are read.
 """
 
 from __future__ import annotations
