@@ -1,7 +1,7 @@
 """The iterations of training and evaluation: batches, epochs and updates.
 
-Long loops over items of about equal cost take their items from here, so that a profiler can run a sample of them (see
-`profiling`). Without a profiler nothing is skipped.
+Long loops over items of about equal cost take their items from here, so that a sampler can run a part of them (see
+`loops`). Without a sampler nothing is skipped.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from driftline.seeds import Seed
-from driftline.training import profiling
+from driftline.training import loops
 
 
 def iterations(n: int) -> Iterable[int]:
     """Return the numbers of n epochs, updates or other iterations, from 0."""
-    return profiling.sample(range(n))
+    return loops.sample(range(n))
 
 
 def shuffled_batches(rows: int, batch: int, seed: Seed, limit: int | None = None) -> Iterable[Tensor]:
@@ -25,7 +25,7 @@ def shuffled_batches(rows: int, batch: int, seed: Seed, limit: int | None = None
 
     A row left over joins the last batch; one row alone is doubled. Batch norm cannot normalize a single sample.
     """
-    return profiling.sample(_shuffle(rows, batch, seed)[:limit])
+    return loops.sample(_shuffle(rows, batch, seed)[:limit])
 
 
 def infinite_batches(rows: int, batch: int, seed: Seed) -> Iterator[Tensor]:
@@ -49,8 +49,13 @@ def count_batches(rows: int, batch: int) -> int:
 def map_batches(function: Callable[[Tensor], Tensor], inputs: Tensor, batch: int) -> Tensor:
     """Return the outputs of a function of rows, computed batch by batch."""
     starts = range(0, max(len(inputs), 1), batch)
-    outputs = torch.cat([function(inputs[start : start + batch]) for start in profiling.sample(starts)])
-    return profiling.fill_rows(outputs, len(inputs))
+    outputs = torch.cat([function(inputs[start : start + batch]) for start in loops.sample(starts)])
+    return fill_rows(outputs, len(inputs))
+
+
+def fill_rows(rows: Tensor, n: int) -> Tensor:
+    """Return the rows, repeated to be n if some were skipped."""
+    return rows if len(rows) == n or not len(rows) else rows[torch.arange(n) % len(rows)]
 
 
 def _shuffle(rows: int, batch: int, seed: Seed) -> list[Tensor]:

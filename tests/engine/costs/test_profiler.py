@@ -15,7 +15,8 @@ from driftline.engine.planning.plan import plan
 from driftline.engine.stages import StageContext, StreamRun
 from driftline.spec import parse
 from driftline.store.store import Store
-from driftline.training import profiling
+from driftline.training import loops
+from driftline.training.batches import fill_rows
 from driftline.training.mac_counter import MacCounter
 
 SPEC: dict[str, Any] = {
@@ -44,13 +45,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_without_a_listener_a_loop_is_itself() -> None:
     items = [1, 2, 3]
-    assert profiling.sample(items) is items
+    assert loops.sample(items) is items
 
 
 def test_skipped_iterations_cost_what_the_others_do(clock: Clock) -> None:
     received, turns = LoopProfiler(1.0), 0
-    with profiling.use(received):
-        for _ in profiling.sample(range(1000)):
+    with loops.use(received.sample):
+        for _ in loops.sample(range(1000)):
             clock.work(0.1)
             turns += 1
     assert turns < 50
@@ -60,8 +61,8 @@ def test_skipped_iterations_cost_what_the_others_do(clock: Clock) -> None:
 
 def test_a_cost_that_grows_along_the_loop_is_met(clock: Clock) -> None:
     received = LoopProfiler(2.0)
-    with profiling.use(received):
-        for k in profiling.sample(range(1000)):
+    with loops.use(received.sample):
+        for k in loops.sample(range(1000)):
             clock.work(k * 1e-4)
     assert received.seconds == pytest.approx(sum(k * 1e-4 for k in range(1000)), rel=0.1)
 
@@ -69,16 +70,16 @@ def test_a_cost_that_grows_along_the_loop_is_met(clock: Clock) -> None:
 def test_a_cold_first_iteration_does_not_count_for_all(clock: Clock) -> None:
     """There is no time at all, but the first iteration prepares what later ones find ready."""
     profiler = LoopProfiler(0.01)
-    with profiling.use(profiler):
-        for k in profiling.sample(range(1000)):
+    with loops.use(profiler.sample):
+        for k in loops.sample(range(1000)):
             clock.work(0.001 if k else 0.5)
     assert profiler.seconds == pytest.approx(0.5 + 0.999)
 
 
 def test_a_long_first_iteration_is_the_only_one(clock: Clock) -> None:
     profiler, turns = LoopProfiler(0.01), 0
-    with profiling.use(profiler):
-        for _ in profiling.sample(range(1000)):
+    with loops.use(profiler.sample):
+        for _ in loops.sample(range(1000)):
             clock.work(5.0)
             turns += 1
     assert turns == 1
@@ -87,10 +88,10 @@ def test_a_long_first_iteration_is_the_only_one(clock: Clock) -> None:
 
 def test_nested_loops_are_sampled_too(clock: Clock) -> None:
     received, turns = LoopProfiler(1.0), 0
-    with profiling.use(received):
-        for _ in profiling.sample(range(50)):
+    with loops.use(received.sample):
+        for _ in loops.sample(range(50)):
             clock.work(1.0)
-            for _ in profiling.sample(range(200)):
+            for _ in loops.sample(range(200)):
                 clock.work(0.01)
                 turns += 1
     assert turns < 1000
@@ -99,8 +100,8 @@ def test_nested_loops_are_sampled_too(clock: Clock) -> None:
 
 def test_a_loop_for_which_there_is_time_runs_in_full(clock: Clock) -> None:
     received, seen = LoopProfiler(10.0), []
-    with profiling.use(received):
-        for k in profiling.sample(range(100)):
+    with loops.use(received.sample):
+        for k in loops.sample(range(100)):
             clock.work(0.01)
             seen.append(k)
     assert seen == list(range(100))
@@ -109,18 +110,18 @@ def test_a_loop_for_which_there_is_time_runs_in_full(clock: Clock) -> None:
 
 def test_an_early_end_counts_only_if_nothing_was_left_out(clock: Clock) -> None:
     def stop_after_two() -> None:
-        for k in profiling.sample(range(100)):
+        for k in loops.sample(range(100)):
             clock.work(0.01)
             if k == 1:
                 break
 
     whole, cut = LoopProfiler(10.0), LoopProfiler(10.0)
-    with profiling.use(whole):
+    with loops.use(whole.sample):
         stop_after_two()
     assert whole.seconds == pytest.approx(0.02)
     cut.shortened = True
     before = clock.now
-    with profiling.use(cut):
+    with loops.use(cut.sample):
         stop_after_two()
     assert cut.seconds - before == pytest.approx(1.0), "with half-trained weights early stopping means nothing"
 
@@ -129,9 +130,9 @@ def test_the_time_of_counting_a_first_pass_is_not_repeated(clock: Clock, monkeyp
     received, meter, network = LoopProfiler(1.0), MacCounter(), torch.nn.Linear(1, 1)
     monkeypatch.setattr("driftline.training.mac_counter.count_macs", lambda *_, **__: clock.work(7.0) or (1, 1))
     meter.attach(network)
-    with profiling.use(received):
-        profiling.add_counter(meter)
-        for _ in profiling.sample(range(1000)):
+    with loops.use(received.sample):
+        received.add_counter(meter)
+        for _ in loops.sample(range(1000)):
             clock.work(0.1)
             network(torch.ones(1, 1))
     assert received.seconds == pytest.approx(107.0)
@@ -140,9 +141,9 @@ def test_the_time_of_counting_a_first_pass_is_not_repeated(clock: Clock, monkeyp
 
 def test_multiply_accumulates_are_extrapolated_like_seconds(clock: Clock) -> None:
     received, meter = LoopProfiler(1.0), MacCounter()
-    with profiling.use(received):
-        profiling.add_counter(meter)
-        for _ in profiling.sample(range(1000)):
+    with loops.use(received.sample):
+        received.add_counter(meter)
+        for _ in loops.sample(range(1000)):
             clock.work(0.1)
             meter.add(forward=3, backward=5)
     assert (meter.forward, meter.backward) == (3000, 5000)
@@ -151,8 +152,8 @@ def test_multiply_accumulates_are_extrapolated_like_seconds(clock: Clock) -> Non
 
 def test_shortened_outputs_have_their_length() -> None:
     rows = torch.arange(6).reshape(3, 2)
-    assert profiling.fill_rows(rows, 3) is rows
-    assert profiling.fill_rows(rows, 7).tolist() == [*rows.tolist(), *rows.tolist(), rows[0].tolist()]
+    assert fill_rows(rows, 3) is rows
+    assert fill_rows(rows, 7).tolist() == [*rows.tolist(), *rows.tolist(), rows[0].tolist()]
 
 
 def test_a_profile_counts_what_the_stage_does(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_what_no_budget_can_cut_is_refused(tmp_path):
     with pytest.raises(UserError, match="the compute of logistic-regression is not counted"):
         driftline.run(trees | {"budget_macs": 1e9}, runs=tmp_path)
     planned = {"benchmark": "seq-to-final", "data": "color-digits", "model": "conv-1", "methods": "seq-ft"}
-    with pytest.raises(UserError, match="seq-ft trains in fits that methods share, which no budget can cut"):
+    with pytest.raises(UserError, match="seq-ft trains in fits that methods share, which a budget cannot cut"):
         driftline.run(
             {**planned, "seq-to-final": {"oracle": 0, "sizes": [100] * 4, "test": 50}, "budget_macs": 1e9},
             runs=tmp_path,

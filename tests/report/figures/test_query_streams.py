@@ -170,7 +170,7 @@ def test_what_gains_are_over(record: Record, tmp_path: Path) -> None:
         for k in "23"
     ]
     assert len(table_of("gains", Record([*record.runs, kinds[0]]), baseline="mir")) == 3
-    with pytest.raises(UserError, match=r"'mir' may be any of mir\(replay_every=2\), mir\(replay_every=3\)"):
+    with pytest.raises(UserError, match=r"'mir' is ambiguous: it may be mir\(replay_every=2\), mir\(replay_every=3\)"):
         table_of("gains", Record([*record.runs, *kinds]), baseline="mir")
 
 

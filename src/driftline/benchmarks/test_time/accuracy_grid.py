@@ -30,7 +30,7 @@ from driftline.streams.test_time.calibration import (
     severity_of_level,
 )
 from driftline.streams.test_time.stream import Corrupt, builtin_corruptions, image_keys, source_images
-from driftline.training import profiling
+from driftline.training import loops
 from driftline.types import JsonObject, OnProgress, Samples, State, ignore_progress
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ class AccuracyGrid:
         """
         batches = [slice(start, start + BATCH) for start in range(0, len(self.samples), BATCH)]
         counts = np.zeros((self.levels, len(self.names), self.levels), np.int64)
-        counts[0, :, 0] = sum(self._count(predict, self.images[batch], batch) for batch in profiling.sample(batches))
-        for level in profiling.sample(range(1, self.levels)):
+        counts[0, :, 0] = sum(self._count(predict, self.images[batch], batch) for batch in loops.sample(batches))
+        for level in loops.sample(range(1, self.levels)):
             path = None if folder is None else folder / f"{part}-{level:02d}.safetensors"
             counts[level] = _kept(path, partial(self._row, part, level, predict, batches))
             on_progress(level, self.levels - 1)
@@ -113,10 +113,10 @@ class AccuracyGrid:
         """Return the number of correct images by second corruption and level."""
         counts = np.zeros((len(self.names), self.levels), np.int64)
         others = [(k, j) for k, name in enumerate(self.names) if name != first for j in range(1, self.levels)]
-        for batch in profiling.sample(batches):
+        for batch in loops.sample(batches):
             images = self._corrupted(self.images[batch], first, level, batch)
             counts[:, 0] += self._count(predict, images, batch)
-            for k, j in profiling.sample(others):
+            for k, j in loops.sample(others):
                 counts[k, j] += self._count(predict, self._corrupted(images, self.names[k], j, batch), batch)
         return counts
 

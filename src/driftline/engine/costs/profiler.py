@@ -1,6 +1,6 @@
 """Profile a stage: compute a part of it, and extrapolate the rest.
 
-The stage runs as usual, in a store of its own, while a `LoopProfiler` samples its loops (see `training.profiling`). Of
+The stage runs as usual, in a store of its own, while a `LoopProfiler` samples its loops (see `training.loops`). Of
 each loop the first iterations run, then as many, evenly spread, as there is time for; every skipped iteration counts as
 its neighbor, in seconds and in multiply-accumulates. Nested loops are sampled in the same way.
 
@@ -21,7 +21,7 @@ from driftline.engine.stages import Stage, StageContext, StreamRun
 from driftline.errors import UserError
 from driftline.forward_pass import as_written
 from driftline.store.store import Store
-from driftline.training import profiling
+from driftline.training import loops
 
 if TYPE_CHECKING:
     from driftline.training.mac_counter import MacCounter
@@ -150,9 +150,9 @@ def profile_stage(stage: Stage, store: Store, datasets: DatasetCache, seconds: f
 
 def _profile(stage: Stage, store: Store, datasets: DatasetCache, profiler: LoopProfiler) -> Cost:
     error = ""
-    with profiling.use(profiler):
+    with loops.use(profiler.sample):
         try:
-            stage.run(StageContext(store, datasets))
+            stage.run(StageContext(store, datasets, profiler=profiler))
         except Exception as failure:  # in half a record, for one, some metrics are not defined
             reason = str(failure) if isinstance(failure, UserError) else f"{type(failure).__name__}: {failure}"
             error = "" if profiler.shortened else reason

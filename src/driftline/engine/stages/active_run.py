@@ -22,7 +22,7 @@ from driftline.engine.build import (
     stream_for,
 )
 from driftline.engine.stages import card
-from driftline.engine.stages.base import StageContext
+from driftline.engine.stages.base import Profiler, StageContext
 from driftline.engine.stages.checkpoint import Checkpoint
 from driftline.engine.stages.compute_budget import set_allowance, with_allowance
 from driftline.engine.stages.fit import recall
@@ -37,7 +37,6 @@ from driftline.record.recorder import FileRecorder
 from driftline.reveal import RevealPolicy
 from driftline.spec.job import Job
 from driftline.streams.prefetch import Prefetched
-from driftline.training import profiling
 from driftline.training.model import as_model
 from driftline.types import Network, OnProgress, Stream
 
@@ -72,25 +71,28 @@ class ActiveRun:
     folder: Path
     recorder: FileRecorder
     reveal: RevealPolicy
+    profiler: Profiler | None
     checkpoint: Checkpoint
 
     @classmethod
     def build(cls, stage: StreamRun, context: StageContext) -> ActiveRun:
         """Build everything that the run needs."""
         store = context.store
-        assert stage.calibration or profiling.is_active() or stage.job.calibration_job() is None
+        assert stage.calibration or context.profiler or stage.job.calibration_job() is None
         calibration = store.stage_path(stage.calibration) if stage.calibration else None
         dataset, scenario = build_scenario(stage.job, context.datasets, calibration)
         job, selected = resolve_settings(stage.job, stage.search, store)
         model, macs = build_model(job, dataset), None
         if stage.pretrained is not None:
             macs = load_pretrained(model, store.stage_path(stage.pretrained))
-        meter = metered(model)
+        meter = metered(model, context.profiler)
         learner = build_learner(job, model, dataset, scenario)
         learner.set_fit_lookup(recall(job, dataset.fingerprint, store, meter))
         folder = store.work_folder(stage.key)
         recorder = FileRecorder(dataset.task, folder, lambda: counts(meter))
         reveal = build_reveal(job, dataset.task)
+        stream = stream_for(job, scenario)
+        stream = stream if context.profiler is None else without_prefetching(stream)
         parts = {"learner": learner, "reveal": reveal, "recorder": recorder, **({"meter": meter} if meter else {})}
         return cls(
             stage=stage,
@@ -98,7 +100,7 @@ class ActiveRun:
             selected=selected,
             dataset=dataset,
             scenario=scenario,
-            stream=without_prefetching(stream_for(job, scenario)),
+            stream=stream,
             learner=learner,
             initial=Snapshot(learner) if scenario.restarts else None,
             meter=meter,
@@ -107,6 +109,7 @@ class ActiveRun:
             folder=folder,
             recorder=recorder,
             reveal=reveal,
+            profiler=context.profiler,
             checkpoint=Checkpoint(folder / "checkpoint.safetensors", parts, dataset.samples.x),
         )
 
@@ -140,7 +143,7 @@ class ActiveRun:
             self.recorder,
             initial_probes=uncounted(initial, self.meter) if self.meter else initial,
             start=start,
-            indices=sampled_steps(self.stream, start),
+            indices=None if self.profiler is None else sampled_steps(self.stream, start, self.profiler),
             on_step=on_step,
         )
 
@@ -181,15 +184,13 @@ class ActiveRun:
 
 
 def without_prefetching(stream: Stream) -> Stream:
-    """Return the stream without prefetching while the stage is profiled: skipped steps must not be computed."""
-    return stream.stream if profiling.is_active() and isinstance(stream, Prefetched) else stream
+    """Return a stream whose skipped steps are not computed."""
+    return stream.stream if isinstance(stream, Prefetched) else stream
 
 
-def sampled_steps(stream: Stream, start: int) -> Iterable[int] | None:
-    """Return the steps to run while the stage is profiled: a sample; None if it is not."""
-    if not profiling.is_active():
-        return None
-    return profiling.sample(range(start, len(stream)), MANY if stream[start].one_by_one else FEW)
+def sampled_steps(stream: Stream, start: int, profiler: Profiler) -> Iterable[int]:
+    """Return the steps to run while the stage is profiled."""
+    return profiler.sample(range(start, len(stream)), MANY if stream[start].one_by_one else FEW)
 
 
 def features(model: Network, scenario: Scenario) -> Iterator[pa.Table]:

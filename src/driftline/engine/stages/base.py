@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from driftline import device, models
 from driftline.engine.build import DatasetCache
@@ -20,6 +20,21 @@ from driftline.spec.job import Job
 from driftline.store.store import Store
 from driftline.types import OnProgress, State, ignore_progress
 
+if TYPE_CHECKING:
+    from driftline.training.mac_counter import MacCounter
+
+T = TypeVar("T")
+
+
+class Profiler(Protocol):
+    """Estimates what a stage costs while a part of it runs."""
+
+    def sample(self, items: Sequence[T], few: int) -> Iterable[T]:
+        """Yield some of these items in order; all if there are no more than `few`."""
+
+    def add_counter(self, meter: MacCounter) -> None:
+        """Include the passes that this meter counts, but not the time of counting, which only a first pass takes."""
+
 
 @dataclass(frozen=True)
 class StageContext:
@@ -31,6 +46,8 @@ class StageContext:
     """Local copies of files that the user named, by that name."""
     on_progress: OnProgress = ignore_progress
     """Called with 0, 0 when the stage begins."""
+    profiler: Profiler | None = None
+    """What estimates the cost of the stage from a part of it; None: the stage is computed."""
 
 
 class Workload(Protocol):

@@ -54,7 +54,7 @@ class CalibrationPart(Stage):
         model = build_model(self.job, dataset)
         if self.pretrained is not None:
             load_pretrained(model, store.stage_path(self.pretrained))
-        meter = metered(model)
+        meter = metered(model, context.profiler)
 
         def predict(x: np.ndarray) -> np.ndarray:
             return dataset.task.decode(as_model(model).predict(x)).prediction

@@ -73,7 +73,7 @@ class Fit(Stage):
         started = time.perf_counter()
         dataset, scenario = build_scenario(self.job, context.datasets)
         model = build_model(self.job, dataset)
-        meter = metered(model)
+        meter = metered(model, context.profiler)
         learner = build_learner(self.job, model, dataset, scenario)
         assert meter is not None
         learner.set_fit_lookup(recall(self.job, dataset.fingerprint, context.store, None))

@@ -7,23 +7,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from driftline.loop import Probes
-from driftline.training import profiling
 from driftline.training.model import as_model
 from driftline.types import Network, Probe, Step
 
 if TYPE_CHECKING:
+    from driftline.engine.stages.base import Profiler
     from driftline.training.mac_counter import MacCounter
 
 
-def metered(model: Network) -> MacCounter | None:
-    """Attach a meter to a network and return it; an estimator has no passes to count."""
+def metered(model: Network, profiler: Profiler | None) -> MacCounter | None:
+    """Attach a meter to a network and return it, known to a profiler; an estimator has no passes to count."""
     if not as_model(model).is_network:
         return None
     from driftline.training.mac_counter import MacCounter
 
     meter = MacCounter()
     meter.attach(model)
-    profiling.add_counter(meter)
+    if profiler is not None:
+        profiler.add_counter(meter)
     return meter
 
 

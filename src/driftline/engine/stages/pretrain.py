@@ -44,7 +44,7 @@ class Pretrain(Stage):
         started = time.perf_counter()
         dataset, scenario = build_scenario(self.job, context.datasets)
         upstream, model = scenario.upstream, build_model(self.job, dataset)
-        meter = metered(model)
+        meter = metered(model, context.profiler)
         assert upstream is not None
         if not as_model(model).is_network:
             model.fit(upstream.x, dataset.task.targets(upstream.y))
