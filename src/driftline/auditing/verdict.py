@@ -112,10 +112,6 @@ class Verdict:
     def harder(self) -> bool:
         return self.changed_difficulty and (self.course.change < 0) == self.higher_is_better
 
-    @property
-    def easier(self) -> bool:
-        return self.changed_difficulty and not self.harder
-
 
 def judge(matrix: LossMatrix, metric: Metric, has_skill: bool, seed: Seed) -> Verdict:
     """Run all tests on a matrix, and find shape and dates of a significant change."""
