@@ -74,8 +74,8 @@ CASES = (
 EPISODES = Case("mlp", (8, 8, 1), batch=8, updates=0, periods=24, samples=64, classes=10)
 EPOCHS = 10
 
-# Samples that come one by one, with a training on all so far after each period.
-ONE_BY_ONE = Case("mlp", (8, 8, 1), batch=32, updates=0, periods=4, samples=250, classes=10)
+# Samples that come one by one, with a training on all so far after each period: about as many updates as above.
+ONE_BY_ONE = Case("mlp", (8, 8, 1), batch=32, updates=0, periods=8, samples=250, classes=10)
 EPOCHS_ON_ALL = 4
 
 

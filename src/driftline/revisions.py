@@ -15,6 +15,8 @@ RAISED: dict[str, int] = {
     "learners.prototypes.ranpac": 2,  # a ridge below the rounding of the sums is raised
     "learners.replay.mir": 2,  # candidates are ranked only within a budget of compute
     "learners.sequence": 2,  # outside seq-to-final, fits have the budget of the benchmark
+    "learners.supervised.ewc": 2,  # Fisher information is summed over batches, in another order
+    "learners.supervised.mas": 2,  # the same of its importance
     "learners.test_time.lame": 2,  # a single input is answered like a batch: with rbf, its own vote counts
 }
 """The revision of each part that is not at 1, such as `"learners.replay.mir": 2`."""

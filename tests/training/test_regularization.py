@@ -17,10 +17,10 @@ from driftline.seeds import Seed
 from driftline.tasks import Classification, Regression
 from driftline.testing import digest
 from driftline.testing.fixtures import small_network
+from driftline.training.fisher import fisher
 from driftline.training.fit import optimizer_step
 from driftline.training.mac_counter import MacCounter
 from driftline.training.regularization import (
-    fisher,
     flatten,
     gradient,
     quadratic_penalty,
@@ -158,7 +158,9 @@ def test_fisher_agrees_with_per_example_gradients_by_vmap() -> None:
 
     slopes = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(weights, INPUTS, torch.from_numpy(Y))
     expected = flatten(slopes[name].square().mean(0) for name in weights)
-    torch.testing.assert_close(fisher(model, TASK, X, Y, labels="empirical", seed=Seed(0)), expected)
+    for batches in (True, False):
+        found = fisher(model, TASK, X, Y, labels="empirical", batches=batches, seed=Seed(0))
+        torch.testing.assert_close(found, expected)
 
 
 def test_fisher_of_a_number_is_in_the_units_of_the_model() -> None:

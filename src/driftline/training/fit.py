@@ -45,8 +45,8 @@ def fit(
     inputs, targets = training_tensors(model, x, y)
     if augment != "none":
         inputs = augmented(inputs, augment, seed)
-    elif len(inputs) <= updates * batch and math.prod(inputs.shape) <= PRECONVERT_MAX_VALUES:
-        inputs = to_float_batch(inputs)  # each sample once, not once for every batch it is drawn into
+    elif len(inputs) <= updates * batch:
+        inputs = converted_once(inputs)
     rows = torch.randint(len(targets), (updates, batch), generator=seed.child("batches").torch())
     with training(model, seed.child("noise")):
         for number in iterations(updates):
@@ -76,10 +76,7 @@ def train_epochs(
     If a task accepts several answers, each epoch trains on one of them at random.
     """
     inputs, targets = training_tensors(model, x, task.targets(y))
-    if augment != "none":
-        inputs = augmented(inputs, augment, seed)
-    elif math.prod(inputs.shape) <= PRECONVERT_MAX_VALUES:
-        inputs = to_float_batch(inputs)  # each sample once, not once per epoch
+    inputs = augmented(inputs, augment, seed) if augment != "none" else converted_once(inputs)
     made = 0
     with training(model, seed.child("noise")):
         for epoch in iterations(epochs):
@@ -99,6 +96,11 @@ def training_tensors(model: nn.Module, x: Inputs, y: Targets) -> tuple[Tensor, T
     inputs = adapter.encode(x)
     fit_input_scaling(model, inputs)
     return inputs, adapter.targets(y)
+
+
+def converted_once(inputs: Tensor) -> Tensor:
+    """Return inputs as floats, so that a sample is not converted with each batch; large inputs stay as they are."""
+    return to_float_batch(inputs) if math.prod(inputs.shape) <= PRECONVERT_MAX_VALUES else inputs
 
 
 def optimizer_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:

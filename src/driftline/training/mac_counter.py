@@ -14,7 +14,8 @@ A method that caches features adds the cost it saved, so that both costs can be 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -134,6 +135,17 @@ def uncounted(network: Network) -> nn.Module:
     network.mac_counter = None
     bare: nn.Module = network
     return bare
+
+
+@contextmanager
+def without_counting(network: Network) -> Iterator[None]:
+    """Count no pass of a network in this context."""
+    counter = vars(network).get("mac_counter")
+    network.mac_counter = None
+    try:
+        yield
+    finally:
+        network.mac_counter = counter
 
 
 def mac_counter_of(model: nn.Module) -> MacCounter:

@@ -15,8 +15,9 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.batches import iterations
+from driftline.training.fisher import fisher
 from driftline.training.modes import evaluating
-from driftline.training.regularization import fisher, flatten, gradient, trainable_parameters
+from driftline.training.regularization import flatten, gradient, trainable_parameters
 from driftline.training.step_data import StepData
 from driftline.training.torch_model import torch_model
 from driftline.types import State

@@ -1,4 +1,4 @@
-"""Penalties on the distance of weights from earlier ones, Fisher information, and gradients, all on one flat vector.
+"""Penalties on the distance of weights from earlier ones, and gradients, all on one flat vector.
 
 One long vector instead of a list of tensors makes a penalty two to three operations whatever the network; on small
 networks that halves the cost of a step.
@@ -6,28 +6,18 @@ networks that halves the cost of a step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from driftline.device import to_device
-from driftline.errors import UserError
 from driftline.models.block_networks.base import decayed_parameters
-from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
-from driftline.seeds import Seed
-from driftline.tasks import Classification, Task
-from driftline.training.batches import iterations
 from driftline.training.loss_scaling import loss_scale, scaled
-from driftline.training.modes import evaluating
-from driftline.training.torch_model import torch_model
-from driftline.types import Inputs, State, Targets
-
-FisherLabels = Literal["empirical", "sampled", "predicted"]
-"""Whose labels the Fisher information is about: the true ones, draws from the model, or its best guesses."""
+from driftline.types import State
 
 
 def trainable_parameters(model: nn.Module) -> list[nn.Parameter]:
@@ -165,65 +155,3 @@ class AdjacentSteps(L2ToStart):
         if not moving:
             return lambda: torch.zeros(())
         return lambda: self.term(flatten(new for new, _ in moving), flatten(old for _, old in moving))
-
-
-def fisher(
-    model: nn.Module,
-    task: Task,
-    x: Inputs,
-    y: Targets,
-    *,
-    labels: FisherLabels,
-    examples: int | None = None,
-    seed: Seed,
-) -> Tensor:
-    """Return the diagonal of the Fisher information of the present weights, one entry per trainable weight.
-
-    F_i = mean over examples of (d log p(label | x) / d weight_i)^2, in evaluation mode. The square is taken example
-    by example: the square of a batch's mean gradient is another quantity, close to zero where a model has converged.
-    The task's loss counts as -log p, so a squared error stands for a normal distribution of variance 1/2.
-    `examples`: the number drawn without replacement; None takes them all. `labels`: see `FisherLabels`.
-
-    """
-    if labels != "empirical" and not isinstance(task, Classification):
-        raise UserError(f"Fisher information with {labels} labels needs classes to choose from: use 'empirical'")
-    if examples is not None and examples < 1:
-        raise UserError(f"Fisher information from {examples} examples: give at least 1, or none for all there are")
-    adapter, weights = torch_model(model), trainable_parameters(model)
-    inputs, targets = adapter.encode(x), adapter.targets(task.targets(y))
-    random = seed.torch()
-    rows = torch.arange(len(targets))
-    if examples is not None and examples < len(rows):
-        rows = torch.randperm(len(rows), generator=random)[:examples]
-    total = torch.zeros(sum(weight.numel() for weight in weights), device=weights[0].device)
-
-    def loss(outputs: Tensor, target: Tensor) -> Tensor:
-        return task.loss(outputs, _label(outputs.detach(), target, labels, random)).sum()
-
-    for grad in per_sample_gradients(model, inputs, targets, rows, loss):
-        total.addcmul_(grad, grad)
-    return total / len(rows)
-
-
-def per_sample_gradients(
-    model: nn.Module, inputs: Tensor, targets: Tensor, rows: Tensor, loss: Callable[[Tensor, Tensor], Tensor]
-) -> Iterator[Tensor]:
-    """Yield the gradient of a loss of outputs and target on each of these rows, in evaluation mode.
-
-    Samples pass one at a time. That works for every network and its compute is counted, and `vmap` measured no
-    faster (convolutions 590 to 540 samples/s, a perceptron 1,000 to 1,900): per-sample gradients are bound by memory.
-    """
-    adapter, weights = torch_model(model), trainable_parameters(model)
-    with evaluating(model), torch.enable_grad():
-        for number in iterations(len(rows)):
-            row = rows[number : number + 1]
-            outputs = adapter.training_outputs(to_float_batch(inputs[row]), targets[row])
-            yield gradient(loss(outputs, targets[row]), weights)
-
-
-def _label(logits: Tensor, target: Tensor, labels: FisherLabels, random: torch.Generator) -> Tensor:
-    if labels == "empirical":
-        return target
-    if labels == "predicted":
-        return logits.argmax(dim=1)
-    return torch.multinomial(logits.softmax(dim=1), 1, generator=random).squeeze(1)

@@ -26,7 +26,7 @@ from driftline.models.block_networks.residual import ResFamily
 from driftline.models.preprocessing import build_seeded
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.training.regularization import fisher
+from driftline.training.fisher import fisher
 from driftline.training.step_data import StepData
 
 TASK = Classification(("a", "b", "c"))

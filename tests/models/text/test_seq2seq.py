@@ -21,10 +21,11 @@ from driftline.models.text import tokenizer
 from driftline.seeds import Seed
 from driftline.tasks import IGNORE_INDEX, TextToText
 from driftline.text_answers import join_answers
+from driftline.training.fisher import fisher
 from driftline.training.fit import training_tensors
 from driftline.training.mac_counter import MacCounter
 from driftline.training.modes import evaluating
-from driftline.training.regularization import fisher, trainable_parameters
+from driftline.training.regularization import trainable_parameters
 from driftline.training.torch_model import torch_model
 
 pytest.importorskip("transformers")

@@ -32,7 +32,7 @@ from driftline.tasks import Classification, Task
 from driftline.training.augmentations import augmented
 from driftline.training.batches import iterations, shuffled_batches
 from driftline.training.cached_features import classifier_layer
-from driftline.training.fit import descend_on, training_tensors
+from driftline.training.fit import converted_once, descend_on, training_tensors
 from driftline.training.freezing import eval_frozen
 from driftline.training.mac_counter import is_spent
 from driftline.training.modes import training
@@ -109,6 +109,8 @@ class OnlineLearner(Learner):
     def train_on_buffer(self) -> None:
         """Train on the stored samples."""
         inputs, targets = training_tensors(self.model, self.buffer.x, self.buffer.y)
+        if self.augment == "none":
+            inputs = converted_once(inputs)
         for epoch in iterations(self.epochs):
             self.train_epoch(inputs, targets, self.seed.child("lesson", self.training_rounds, epoch))
 

@@ -29,9 +29,10 @@ from driftline.learners.base import Learner
 from driftline.learners.settings import Augmentation, BelowOne, Count, CountOrZero, NonNegative, OptimizerName, Positive
 from driftline.seeds import Seed
 from driftline.tasks import Task, mean_loss
+from driftline.training.fisher import fisher
 from driftline.training.fit import descend_on, train_epochs
 from driftline.training.optimizers import LRSchedule, lr_factor, new_optimizer
-from driftline.training.regularization import FisherToStart, L2ToStart, fisher, flatten, trainable_parameters
+from driftline.training.regularization import FisherToStart, L2ToStart, flatten, trainable_parameters
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, Network, Reveal, Samples, Targets
 

@@ -6,7 +6,7 @@ et al., "Progress & Compress", ICML 2018, after Huszár, "Note on the quadratic 
     loss(theta) + strength / 2 * sum_i F_i (theta_i - anchor_i)^2
     after each round:   F <- F_new + decay * F,  anchor <- theta
 
-F_new is the diagonal Fisher information on the round's samples (`training.regularization.fisher`). There is no
+F_new is the diagonal Fisher information on the round's samples (`training.fisher`). There is no
 penalty in the first training round: nothing is known of the data an upstream model was trained on.
 
 Departs from Schwarz et al. and Wild-Time in that `fisher_decay` does not also multiply the penalty; a factor of
@@ -27,7 +27,8 @@ from driftline.learners.settings import Count
 from driftline.learners.supervised.base import SupervisedLearner
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.training.regularization import FisherLabels, FisherToStart, fisher, flatten, trainable_parameters
+from driftline.training.fisher import FisherLabels, fisher
+from driftline.training.regularization import FisherToStart, flatten, trainable_parameters
 from driftline.types import Inputs, Network, Samples, Targets
 
 
@@ -64,7 +65,8 @@ class EWC(SupervisedLearner):
     def learn(self, x: Inputs, y: Targets) -> None:
         seed = self.seed.child("fisher", self.training_rounds)
         self.train(x, y)
-        new = fisher(self.model, self._task, x, y, labels=self.fisher_labels, examples=self.fisher_examples, seed=seed)
+        labels, examples = self.fisher_labels, self.fisher_examples
+        new = fisher(self.model, self._task, x, y, labels=labels, examples=examples, batches=True, seed=seed)
         self.importance = new if self.importance is None else new + self.fisher_decay * self.importance
         with torch.no_grad():
             self.anchor = flatten(trainable_parameters(self.model))

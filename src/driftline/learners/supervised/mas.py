@@ -23,12 +23,8 @@ from driftline.learners.settings import NonNegative
 from driftline.learners.supervised.base import SupervisedLearner
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.training.regularization import (
-    flatten,
-    per_sample_gradients,
-    quadratic_penalty,
-    trainable_parameters,
-)
+from driftline.training.per_sample_gradients import sum_over_samples
+from driftline.training.regularization import flatten, quadratic_penalty, trainable_parameters
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, Network, Samples, Targets
 
@@ -59,8 +55,9 @@ class MAS(SupervisedLearner):
         self.train(x, y)
         adapter = torch_model(self.model)
         inputs, targets = adapter.encode(x), adapter.targets(self._task.targets(y))
-        for grad in per_sample_gradients(self.model, inputs, targets, torch.arange(len(targets)), squared_length):
-            self.importance = self.importance + grad.abs() / len(targets)
+        rows = torch.arange(len(targets))
+        total = sum_over_samples(self.model, inputs, targets, rows, squared_length, torch.abs)
+        self.importance = self.importance + total / len(targets)
         self.anchor = self._theta()
 
     @torch.no_grad()
@@ -69,5 +66,5 @@ class MAS(SupervisedLearner):
 
 
 def squared_length(outputs: Tensor, _: Tensor) -> Tensor:
-    """Return the squared length of raw outputs."""
+    """Return the sum of the squared lengths of raw outputs."""
     return outputs.square().sum()
