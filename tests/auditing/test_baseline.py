@@ -32,7 +32,7 @@ def coin() -> AuditResult:
 
 def test_a_model_at_chance_gets_no_other_verdict(coin: AuditResult) -> None:
     assert coin.sizes[0].above.low <= 0
-    assert "no better than a constant answer" in coin.answers[0].text
+    assert "not surely better than a constant answer" in coin.answers[0].text
     assert "Caution: the model is not significantly better" in coin.answers[0].text
     assert coin.verdict is not None
     assert not (coin.verdict.aged)

@@ -66,4 +66,4 @@ def test_periods_of_one_class_are_named() -> None:
     frame.loc[SIZE : 2 * SIZE - 1, "y"] = "no"
     table = audited(frame)
     warnings = " ".join(summarize(table, (CLASS_METRICS["auc"],), True, None).warnings)
-    assert f"1 of {PERIODS} periods has rows of one class only, such as {table.names[1]}" in warnings
+    assert f"1 of {PERIODS} periods has rows of one class only, such as period 2: a model" in warnings

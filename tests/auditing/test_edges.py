@@ -31,7 +31,7 @@ def test_a_target_that_nobody_can_answer_leaves_ratios_unknown() -> None:
     found = driftline.audit(frame, **{**QUICK, "period": "50 rows"})
     assert found.gate_values["tas"] is None
     assert "Not known: new models have too little skill" in found.answers[1].text
-    assert any("is it an identifier?" in warning for warning in found.data.warnings)
+    assert any("like an identifier" in warning for warning in found.data.warnings)
     assert "Audit of" in found.html()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.auditing.test_findings import DATE, STRONG, verdict
+from tests.auditing.test_findings import DATE, NAMES, STRONG, verdict
 
 from driftline.auditing.arrivals import arrive_late
 from driftline.auditing.calibration_over_time import (
@@ -126,7 +126,7 @@ def test_each_period_is_estimated_from_labels_before_it() -> None:
     assert first.estimated == pytest.approx(first.carried, abs=0.05)
     assert found.periods[-1].estimated == pytest.approx(0.5, abs=0.06)  # labels of after the change are known by then
     assert found.missed is not None
-    assert found.missed.startswith("Estimates without labels did not see the change of 2024-05-14")
+    assert found.missed.startswith("Estimates without labels did not see the change of 14 May 2024")
     assert found.error == pytest.approx(np.mean([abs(p.estimated - p.real) for p in found.periods]))  # type: ignore[operator]
     late = estimate_quality(*_with_delay(3), {}, None)
     assert late is not None
@@ -142,16 +142,16 @@ def _with_delay(delay: int) -> tuple[Any, Any, dict[int, Answers]]:
 def test_sentences_about_estimates() -> None:
     row = EstimatedPeriod("June", 0.78, 0.8, None, 120)
     good = EstimatedQuality(ACCURACY, (row,) * 4, (row,), 0.018, 0.039)
-    output = " ".join(estimate_sentences(good, "y"))
+    output = " ".join(estimate_sentences(good, "y", NAMES))
     assert "off by 1.8 points on average over 4 periods; carrying the last known value forward, by 3.9 points" in output
     assert "June: 120 rows without 'y', estimated 78.0%." in output
     assert output.endswith("cannot see it change.")
     bad = EstimatedQuality(ACCURACY, (row,) * 4, (row,), 0.02, 0.015, "Estimates did not see it.")
-    output = " ".join(estimate_sentences(bad, "y"))
+    output = " ".join(estimate_sentences(bad, "y", NAMES))
     assert "no better than carrying the last known accuracy forward (1.5 points), so none is shown" in output
     assert "June" not in output
     assert output.endswith("did not see it.")
-    assert estimate_sentences(None, "y")[0].startswith("Not known")
+    assert estimate_sentences(None, "y", NAMES)[0].startswith("Not known")
 
 
 def test_calibration_recovers_intercept_and_slope() -> None:
@@ -173,8 +173,8 @@ def test_sentences_about_calibration() -> None:
     answers, y, p = overconfident(2_000, 0)
     assert answers.scores is not None
     off, right = _measure("May", answers.scores[:, 1], y.astype(float)), _measure("June", p, y.astype(float))
-    assert calibration_sentences(Calibration("'yes'", (right,))) == [
+    assert calibration_sentences(Calibration("'yes'", (right,)), NAMES) == [
         "Probabilities of 'yes' are not significantly off in any of 1 periods."
     ]
-    output = calibration_sentences(Calibration("'yes'", (right, off)))[0]
+    output = calibration_sentences(Calibration("'yes'", (right, off)), NAMES)[0]
     assert "significantly off in 1 of 2 periods, first in May. In May they are too high" in output

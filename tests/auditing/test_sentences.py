@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.auditing.test_findings import DATE, SIZES, STRONG, aged, aging, order, text, verdict
+from tests.auditing.test_findings import DATE, NAMES, SIZES, STRONG, aged, aging, order, text, verdict
 from tests.auditing.test_policies import PARTS, Aged, Calm, policy
 
 from driftline.auditing.answers import Horizons, horizon_answer, policy_answer
@@ -53,7 +53,7 @@ def test_survival_is_compared_with_permuted_periods() -> None:
 def answer(results: list[Any], judged: Any, parts: Any = PARTS, costs: Costs | None = None) -> str:
     metric = CLASS_METRICS["accuracy"]
     policies = recommend(results, judged(), metric, costs or Costs(), parts, False)
-    return policy_answer(policies, aging(verdict()), {}, ()).text
+    return policy_answer(policies, aging(verdict()), {}, (), NAMES).text
 
 
 BEST = policy("window-3", 0.80, (0.0, 0.0), 9)
@@ -86,13 +86,13 @@ def test_recommendations_in_words() -> None:
 def test_several_dates_and_a_cost_that_is_not_sure() -> None:
     later = replace(DATE, at=DATE.at + 90, low=DATE.at + 89, high=DATE.at + 91)
     shape = Shape("abrupt", cuts=(Cut(5), Cut(8)))
-    two = " ".join(findings(aging(aged(shape, (DATE, later)))))
-    assert "2024-05-14" in two
-    assert "2024-08-12" in two
+    two = " ".join(findings(aging(aged(shape, (DATE, later))), NAMES))
+    assert "the relation between inputs and target changed twice (p = 0.002): on 14 May 2024 (between" in two
+    assert "after which an older model loses 9.1 points [8.2, 10.0]; on 12 Aug 2024 (between" in two
     unsure = replace(
         aging(OLD, loss_since=(SIZES.staleness,)), sizes=replace(SIZES, staleness=Estimate(0.01, -0.01, 0.03))
     )
-    assert "It changes measurably, but costs less than 3.0 points." in " ".join(findings(unsure))
+    assert "It changes measurably, but costs less than 3.0 points." in " ".join(findings(unsure, NAMES))
     assert "measurably" not in text(OLD, loss_since=(SIZES.staleness,))
 
 
@@ -105,4 +105,4 @@ def test_probabilities_that_are_too_sure_or_too_timid(slope: tuple[float, float,
 
 def test_few_periods() -> None:
     few = replace(aging(verdict(recalibrated=PairTests(order(0.4), 0.5))), periods=tuple("abcdefgh"))
-    assert "With only 8 periods an abrupt change may stay unnoticed" in " ".join(findings(few))
+    assert "With only 8 periods an abrupt change may stay unnoticed" in " ".join(findings(few, NAMES))

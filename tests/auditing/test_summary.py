@@ -9,9 +9,9 @@ import pytest
 
 import driftline
 from driftline.auditing import AuditResult
+from driftline.auditing.aging import Aging
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.examples import table
-from driftline.auditing.findings import Aging
 from driftline.auditing.page.titles import over_time_title, policies_title
 from driftline.auditing.page.view import View
 from driftline.auditing.recommendation import Policies
@@ -68,12 +68,12 @@ def test_another_word_where_the_finding_differs(result: AuditResult) -> None:
     assert summary(aging, "recalibrate", "recalibrate").word == "Recalibrate"
     short = summary(judged(aging, has_skill=False), "never", "unknown")
     assert short.word == "Not certain"
-    assert short.sentences[0].startswith("Models of one period are no better than a constant answer")
+    assert short.sentences[0].startswith("Models of one period are not surely better than a constant answer")
     assert "longer periods" in short.sentences[1], "models of more rows are better"
     results = tuple(replace(one, above_trivial=NOTHING) for one in policies.results)
     hopeless = replace(recommending(policies, "never", "unknown"), results=results)
     weak = summarize_model(judged(aging, has_skill=False), hopeless, data)
-    assert (weak.word, weak.sentences[0]) == ("Inspect", "The model is no better than a constant answer.")
+    assert (weak.word, weak.sentences[0]) == ("Inspect", "The model is not surely better than a constant answer.")
     few = summary(judged(calm(aging), recalibrated=replace(calm(aging).verdict.recalibrated, order=None)), "never", "x")
     assert few.word == "Not certain"
     assert "too few" in few.sentences[0]

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from driftline.auditing.aging import Aging
 from driftline.auditing.data import DataSummary
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.findings import Aging, amount, behind_text, findings, interval, p_value
+from driftline.auditing.findings import amount, behind_text, findings, interval, p_value
 from driftline.auditing.horizons import AgeCurve, Horizon
 from driftline.auditing.label_shift import DistributionShift, LabelShift
 from driftline.auditing.log_quality import LogQuality
@@ -17,6 +18,7 @@ from driftline.auditing.policies import TRIVIAL
 from driftline.auditing.recommendation import Policies
 from driftline.auditing.replay import ALL_HISTORY, NEVER, RECALIBRATE
 from driftline.auditing.shift import Shift
+from driftline.auditing.wording import DETECTORS, PeriodNames, plain_number
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,14 @@ def describe_policy(policy: str) -> str:
     return descriptions.get(kind, f"retrain when {triggers.get(rest, f'the detector {rest} fires')}, on the rows since")
 
 
-def aging_answer(aging: Aging | None, log: LogQuality | None) -> Answer:
+def aging_answer(aging: Aging | None, log: LogQuality | None, names: PeriodNames) -> Answer:
     """Say whether the model aged or the data got harder, and how much it costs."""
     question = "Did the model age, or did the data get harder?"
     if aging is None:
         assert log is not None
         return Answer(question, _log_quality(log))
     sizes, metric = aging.sizes, aging.metric
-    text = " ".join(findings(aging))
+    text = " ".join(findings(aging, names))
     text += (
         f" A new model reaches {metric.title} {metric.text(sizes.fresh.value)} {interval(metric, sizes.fresh)}, an "
         f"older one {metric.text(sizes.old.value)} {interval(metric, sizes.old)} in the same period: "
@@ -155,7 +157,7 @@ def _survival(name: str, horizon: Horizon, what: str, aging: Aging) -> str:
 
 def shift_answer(shift: Shift | None, labels: LabelShift, data: DataSummary, harmless: bool) -> Answer:
     """Say which inputs, labels and predictions moved."""
-    texts = [] if shift is None else _inputs(shift, harmless)
+    texts = [] if shift is None else _inputs(shift, harmless, data.names)
     if shift is None:
         texts.append("There are no feature columns, so nothing is known about the inputs.")
     texts.append(_distribution("Labels", labels.labels))
@@ -171,36 +173,56 @@ def _distribution(what: str, shift: DistributionShift) -> str:
     if not shift.significant:
         return f"{what}: no significant shift ({p_value(shift.p)})."
     if shift.moved is None:
-        return f"{what}: the mean moved from {shift.first:.4g} to {shift.last:.4g} ({p_value(shift.p)})."
+        first, last = (plain_number(mean, digits=4) for mean in (shift.first, shift.last))
+        return f"{what}: the mean moved from {first} to {last} ({p_value(shift.p)})."
     return (
         f"{what}: the share of '{shift.moved}' moved from {100 * shift.first:.1f}% to {100 * shift.last:.1f}% "
         f"({p_value(shift.p)})."
     )
 
 
-def _inputs(shift: Shift, harmless: bool) -> list[str]:
-    changed, aucs = shift.changed_features, {name: loss.auc for name, loss in shift.periods.items()}
-    far = max(aucs, key=lambda name: aucs[name].value)
-    named = "; ".join(f"'{row.feature}' by {row.largest:.2f} at {row.largest_at}" for row in changed[:3])
+def _inputs(shift: Shift, harmless: bool, names: PeriodNames) -> list[str]:
+    changed = shift.changed_features
+    named = "; ".join(f"'{row.feature}' by {row.largest:.2f} {names.within(row.largest_at)}" for row in changed[:3])
     texts = [
         f"Inputs: {len(changed)} of {len(shift.features)} features moved by 0.1 or more from the first period "
-        f"(distance from 0 to 1, adjusted p < 0.05){f': {named}' if named else ''}. A classifier distinguishes the "
-        f"first period from {far} with AUC {aucs[far].value:.2f} "
-        f"[{aucs[far].low:.2f}, {aucs[far].high:.2f}] (0.5 is chance)."
+        f"(distance from 0 to 1, adjusted p < 0.05){f': {named}' if named else ''}.",
+        _all_inputs(shift, names),
     ]
     if changed and harmless:
         texts.append("This did no measured harm to old models.")
     return texts
 
 
+def _all_inputs(shift: Shift, names: PeriodNames) -> str:
+    """Say whether all inputs together tell a period from the first."""
+    name, auc = shift.farthest
+    if auc.low <= 0.5:
+        return (
+            "A classifier does not surely distinguish the first period from any later one "
+            f"(AUC at most {auc.value:.2f}; 0.5 is chance)."
+        )
+    return (
+        f"A classifier distinguishes the first period from {names.noun(name)} with AUC {auc.value:.2f} "
+        f"[{auc.low:.2f}, {auc.high:.2f}] (0.5 is chance)."
+    )
+
+
 def policy_answer(
-    policies: Policies | None, aging: Aging | None, alarms: Mapping[str, Sequence[str]], notes: Sequence[str]
+    policies: Policies | None,
+    aging: Aging | None,
+    alarms: Mapping[str, Sequence[str]],
+    notes: Sequence[str],
+    names: PeriodNames,
 ) -> Answer:
     """Recommend a policy, or say when detectors would have fired on a log."""
     question, skipped = "When should it be retrained?", "".join(f" {note}." for note in notes)
     if policies is None or aging is None:
-        fired = "; ".join(f"{name}: {', '.join(periods[:5]) or 'never'}" for name, periods in alarms.items())
-        return Answer(question, skipped.lstrip() + (f" Detectors would have fired in: {fired}." if fired else ""))
+        fired = "; ".join(
+            f"{DETECTORS.get(name, name)}: {', '.join(map(names.noun, periods[:5])) or 'never'}"
+            for name, periods in alarms.items()
+        )
+        return Answer(question, f"{skipped} {f'When detectors would have fired: {fired}.' if fired else ''}".strip())
     metric, chosen = aging.metric, policies.recommended
     text = f"{headline(policies)}. {_reason(policies, aging)} {_replayed(policies, metric)}"
     if chosen.above_trivial.low <= 0:
@@ -225,9 +247,11 @@ def _reason(policies: Policies, aging: Aging) -> str:
     newer, more = amount(metric, made.newer_rows, sign=True), amount(metric, made.more_rows, sign=True)
     parts = f"Newer rows gain {newer}, more rows {more}."
     if made.reason == "unknown":
-        return "Models of one period are no better than a constant answer."
+        return "Models of one period are not surely better than a constant answer."
     if made.reason == "no-aging":
         found = "No aging was found." if aging.verdict.recalibrated.order is not None else "Periods are too few."
+        if made.newer_rows.low > 0:
+            return f"{found} All the same, {parts[:1].lower()}{parts[1:]}"
         if not policies.gains_by_more_rows:
             return found
         history = amount(metric, policies[ALL_HISTORY].gained, sign=True)
@@ -240,7 +264,8 @@ def _reason(policies: Policies, aging: Aging) -> str:
     if made.reason == "recalibrate":
         return f"No retraining is surely better than recalibration. {parts}"
     if made.reason == "cheapest":
-        return f"It is the cheapest at {chosen.cost:.4g} per 1,000 answers (never: {policies[NEVER].cost:.4g}). {parts}"
+        cost, alone = (plain_number(result.cost or 0.0, digits=4) for result in (chosen, policies[NEVER]))
+        return f"It is the cheapest at {cost} per 1,000 answers (never: {alone}). {parts}"
     if chosen is best:
         return f"It is the best. {parts}"
     behind = amount(metric, chosen.behind)

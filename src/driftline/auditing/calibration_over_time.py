@@ -12,6 +12,7 @@ from driftline.auditing.estimate import Estimate
 from driftline.auditing.recalibration import LIMITS, fit_binary, recalibrate_binary
 from driftline.auditing.score_matrix import Z95
 from driftline.auditing.table import AuditTable
+from driftline.auditing.wording import PeriodNames
 from driftline.types import Answers
 
 BINS = 10
@@ -124,17 +125,17 @@ def _corrected(periods: list[PeriodCalibration]) -> list[PeriodCalibration]:
     return result
 
 
-def calibration_sentences(calibration: Calibration) -> list[str]:
+def calibration_sentences(calibration: Calibration, names: PeriodNames) -> list[str]:
     """Say whether probabilities are right, and since when and how they are not."""
     off, count = calibration.off, len(calibration.periods)
     if not off:
         return [f"Probabilities of {calibration.of} are not significantly off in any of {count} periods."]
-    last = off[-1]
-    way = "too high" if last.predicted > last.observed else "too low"
-    if abs(last.predicted - last.observed) < last.error / 2:
-        way = "too sure" if last.slope.value < 1 else "too timid"
+    last, first, at = off[-1], names.within(off[0].period), names.within(off[-1].period)
+    way, slope = "too high" if last.predicted > last.observed else "too low", last.slope
+    if abs(last.predicted - last.observed) < last.error / 2 and not slope.low <= 1 <= slope.high:
+        way = "too sure" if slope.value < 1 else "too timid"
     return [
-        f"Probabilities of {calibration.of} are significantly off in {len(off)} of {count} periods, first in "
-        f"{off[0].period}. In {last.period} they are {way}: {100 * last.predicted:.1f}% on average, and it came true "
-        f"in {100 * last.observed:.1f}% (slope {last.slope.value:.2f} [{last.slope.low:.2f}, {last.slope.high:.2f}])."
+        f"Probabilities of {calibration.of} are significantly off in {len(off)} of {count} periods, first {first}. "
+        f"{at[:1].upper()}{at[1:]} they are {way}: {100 * last.predicted:.1f}% on average, and it came true in "
+        f"{100 * last.observed:.1f}% (slope {slope.value:.2f} [{slope.low:.2f}, {slope.high:.2f}])."
     ]

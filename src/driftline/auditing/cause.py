@@ -6,6 +6,8 @@ and without the period as an input. If the period helps on held-out rows, the re
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -16,33 +18,34 @@ from driftline.models.tabular import EncodedEstimator
 from driftline.types import Samples
 
 MAX_ROWS = 20_000  # of each fit
-PERIOD = "driftline period"  # name of the additional column
+PERIOD, PHASE = "driftline period", "driftline phase"  # names of the additional columns
 
 
-def period_help(table: AuditTable, halves: Halves) -> float:
-    """Return z of how much the period as an input lowers the loss on held-out rows, at equal inputs."""
-    gains = np.concatenate([_gain(table, halves, half) for half in (0, 1)])
+def period_help(table: AuditTable, halves: Halves, cycle: int | None = None) -> float:
+    """Return z of how much the period as an input lowers the loss on held-out rows, at equal inputs.
+
+    `cycle`: of this many periods, whose phase is an input too.
+    """
+    gains = np.concatenate([_gain(table, halves, half, cycle) for half in (0, 1)])
     spread = gains.std()
     return float(gains.mean() / spread * np.sqrt(len(gains))) if spread > 0 else 0.0
 
 
-def _gain(table: AuditTable, halves: Halves, half: int) -> np.ndarray:
+def _gain(table: AuditTable, halves: Halves, half: int, cycle: int | None) -> np.ndarray:
     limit = max(1, MAX_ROWS // len(halves.names))
     seed = table.seed.child("cause", half)
     parts = [draw(rows, limit, seed.child(k)) for k, rows in enumerate(halves.training[half])]
     training, period = Samples.concat(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     rows, tested = halves.tested[half], halves.periods[half]
-    without, with_period = (_losses(table, training, rows, times) for times in ((None, None), (period, tested)))
-    return np.asarray(without - with_period)
+    inputs = [table.frame.inputs.iloc[part.x] for part in (training, rows)]
+    timed = [_with_time(part, times, cycle) for part, times in zip(inputs, (period, tested), strict=True)]
+    return np.asarray(_losses(table, training, rows, inputs) - _losses(table, training, rows, timed))
 
 
-def _losses(
-    table: AuditTable, training: Samples, rows: Samples, periods: tuple[np.ndarray | None, np.ndarray | None]
-) -> np.ndarray:
+def _losses(table: AuditTable, training: Samples, rows: Samples, inputs: Sequence[pd.DataFrame]) -> np.ndarray:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     settings = {"max_iter": 60, "max_leaf_nodes": 15, "l2_regularization": 1.0, "early_stopping": False}
-    inputs = [_inputs(table, part, times) for part, times in zip((training, rows), periods, strict=True)]
     if not table.is_classification:
         model = EncodedEstimator(HistGradientBoostingRegressor(**settings, random_state=0)).fit(inputs[0], training.y)
         return np.asarray((model.predict(inputs[1]) - rows.y) ** 2)
@@ -52,6 +55,6 @@ def _losses(
     return log_loss(probability, rows.y)
 
 
-def _inputs(table: AuditTable, rows: Samples, period: np.ndarray | None) -> pd.DataFrame:
-    frame: pd.DataFrame = table.frame.inputs.iloc[rows.x]
-    return frame if period is None else frame.assign(**{PERIOD: period.astype(float)})
+def _with_time(inputs: pd.DataFrame, period: np.ndarray, cycle: int | None) -> pd.DataFrame:
+    timed = inputs.assign(**{PERIOD: period.astype(float)})
+    return timed if cycle is None else timed.assign(**{PHASE: (period % cycle).astype(float)})

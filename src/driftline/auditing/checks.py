@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from driftline.auditing.copies import copy_keys
 from driftline.auditing.frame import Frame
 from driftline.auditing.metric import DOMINANT, RARE
 from driftline.tasks import Classification
 
+MAX_SHARE_OF_VALUES = 0.05  # values of a feature as a share of rows, up to which a match with the target is no chance
 MANY_CLASSES = 0.5  # classes as a share of rows, from which the target looks like an identifier
 
 
 def check_table(frame: Frame) -> tuple[str, ...]:
     """Return warnings about a table, one sentence each."""
-    return tuple([*_target(frame), *_identifiers(frame), *_columns(frame), *_copies(frame)])
+    return tuple([*_target(frame), *_leaks(frame), *_identifiers(frame), *_columns(frame), *_copies(frame)])
 
 
 def _target(frame: Frame) -> list[str]:
@@ -23,12 +25,30 @@ def _target(frame: Frame) -> list[str]:
     counts = np.bincount(frame.samples.y, minlength=len(frame.task.classes))
     if len(counts) > MANY_CLASSES * len(frame.samples):
         rows = len(frame.samples)
-        return [f"the target '{frame.target}' has {len(counts):,} values in {rows:,} rows: is it an identifier?"]
+        return [f"the target '{frame.target}' has {len(counts):,} values in {rows:,} rows, like an identifier"]
     shares = counts / counts.sum()
     if shares.max() > (1 - RARE if len(counts) == 2 else DOMINANT):
         name = frame.task.classes[int(shares.argmax())]
         return [f"the classes are unbalanced: {100 * shares.max():.1f}% of the rows are '{name}'"]
     return []
+
+
+def _leaks(frame: Frame) -> list[str]:
+    """Warn about features that give the target away."""
+    rows, y = frame.samples.x, pd.Series(frame.samples.y)
+    found = [name for name in frame.features if _gives_away(frame.inputs[name].iloc[rows].reset_index(drop=True), y)]
+    if not found:
+        return []
+    verb = "gives" if len(found) == 1 else "give"
+    return [f"{_list(found)} {verb} the target '{frame.target}' away; check that it is known before the target"]
+
+
+def _gives_away(column: pd.Series, y: pd.Series) -> bool:
+    """Return whether the target is the same wherever the feature is, and its values are few."""
+    known = column.notna() & (column.nunique() <= MAX_SHARE_OF_VALUES * len(column))
+    if not known.any() or y[known].nunique() < 2:
+        return False
+    return bool((y[known].groupby(column[known], observed=True).nunique() <= 1).all())
 
 
 def _identifiers(frame: Frame) -> list[str]:
@@ -70,7 +90,7 @@ def _copies(frame: Frame) -> list[str]:
     copies = len(keys) - len(np.unique(keys))
     return [
         f"{copies:,} of {len(keys):,} rows are copies of another row, target included; tests keep the copies of a row "
-        "together within a period that has enough other rows"
+        "together within a period that has enough other rows; intervals count each copy, so they are too narrow"
     ]
 
 

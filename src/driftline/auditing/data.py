@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,10 @@ from driftline.auditing.checks import check_table
 from driftline.auditing.matrix import Halves
 from driftline.auditing.metric import Metric
 from driftline.auditing.table import AuditTable
+from driftline.auditing.wording import PeriodNames
 from driftline.data.formats.column_kinds import Column
+
+MAX_NAMED = 3  # new classes
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,11 @@ class DataSummary:
     """What is unusual about the table."""
     notes: tuple[str, ...]
 
+    @cached_property
+    def names(self) -> PeriodNames:
+        """The periods in words."""
+        return PeriodNames(self.periods, self.period)
+
 
 def summarize(table: AuditTable, metrics: Sequence[Metric], chosen: bool, halves: Halves | None) -> DataSummary:
     """Return the summary of a table; `chosen`: whether the user chose the metric."""
@@ -83,7 +92,7 @@ def summarize(table: AuditTable, metrics: Sequence[Metric], chosen: bool, halves
         deployed=table.deployed,
         metrics=tuple(metric.name for metric in metrics),
         metric_reason="chosen" if chosen else _reason(metrics[0]),
-        warnings=(*check_table(frame), *_single_class(table)),
+        warnings=(*check_table(frame), *_single_class(table), *_new_classes(table)),
         notes=(*frame.notes, *_notes(table, sum(used), halves)),
     )
 
@@ -94,11 +103,26 @@ def _single_class(table: AuditTable) -> list[str]:
     alone = [name for name, rows in zip(table.names, table.periods, strict=True) if len(np.unique(rows.y)) == 1]
     if not alone:
         return []
-    verb = "has" if len(alone) == 1 else "have"
+    verb, first = "has" if len(alone) == 1 else "have", PeriodNames(table.names, table.period).noun(alone[0])
     return [
-        f"{len(alone)} of {len(table.names)} periods {verb} rows of one class only, such as {alone[0]}: a model cannot "
+        f"{len(alone)} of {len(table.names)} periods {verb} rows of one class only, such as {first}: a model cannot "
         "learn from such a period, and its AUC counts as 0.5; longer periods help"
     ]
+
+
+def _new_classes(table: AuditTable) -> list[str]:
+    """Warn about classes that the first model cannot answer, since none of its training rows has them."""
+    labels = table.frame.labels
+    if labels is None or table.is_log:
+        return []
+    trained = np.concatenate([rows.y for rows in table.periods[: table.deployed]])
+    names, notes = PeriodNames(table.names, table.period), []
+    for k in np.setdiff1d(np.concatenate([rows.y for rows in table.periods]), trained):
+        first = next(name for name, rows in zip(table.names, table.periods, strict=True) if (rows.y == k).any())
+        notes.append(f"class '{labels[k]}' first occurs {names.within(first)}: no model trained before can answer it")
+    if len(notes) > MAX_NAMED:
+        return [*notes[:MAX_NAMED], f"{len(notes) - MAX_NAMED} more classes first occur after the first model's rows"]
+    return notes
 
 
 def _reason(metric: Metric) -> str:

@@ -3,71 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from driftline.auditing.aging import Aging
 from driftline.auditing.change_date import ChangeDate
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.metric import Metric
 from driftline.auditing.shape import Shape
-from driftline.auditing.sizes import Sizes
-from driftline.auditing.verdict import LEVEL, MIN_PERIODS, Verdict
+from driftline.auditing.verdict import MIN_PERIODS, Verdict
+from driftline.auditing.wording import PeriodNames, plain_number, time_text, times_text
 
 FEW_PERIODS = 12
-
-
-RELATION_Z = 3.0  # z of the period's help above which the relation changed
-
-
-@dataclass(frozen=True)
-class Aging:
-    """Verdict and sizes of the deciding metric, with the names that sentences use."""
-
-    verdict: Verdict
-    sizes: Sizes
-    periods: tuple[str, ...]
-    """Periods of the matrix."""
-    pieces: int
-    """Number of them in a period of the page."""
-    unit: str
-    """Unit of a period of the page."""
-    training_rows: int
-    cause_z: float | None
-    """How much the period helps to predict at equal inputs; None if models did not age."""
-    loss_since: tuple[Estimate, ...]
-    """By cut, what models of before lose after it."""
-    loss_per_period: Estimate
-    base_rates: tuple[float, float] | None = None
-    """Fitted share of the class that moved most, at the begin and the end."""
-    base_rate_class: str | None = None
-    has_probabilities: bool = True
-
-    is_number: bool = False
-    slope: Estimate | None = None
-    """Slope of the deployed model's logits in the last period in which its probabilities are off."""
-
-    @property
-    def metric(self) -> Metric:
-        return self.sizes.metric
-
-    @property
-    def only_inputs_changed(self) -> bool:
-        """Whether models age because inputs are new to them, with no change of the relation at equal inputs."""
-        return self.cause_z is not None and self.cause_z <= RELATION_Z
-
-    def age(self, periods: float) -> str:
-        """Return a number of matrix periods in the page's unit."""
-        value = periods / self.pieces
-        return f"{value:.3g} {self.unit.removesuffix('s') if value == 1 else self.unit}"
 
 
 def interval(metric: Metric, estimate: Estimate) -> str:
     """Return the 95 % interval in brackets."""
     if not math.isfinite(estimate.low):
         return "[–]"
-    scale, form = (100, "z.1f") if metric.unit == "share" else (1, "z.3g")
-    return f"[{scale * estimate.low:{form}}, {scale * estimate.high:{form}}]"
+    if metric.unit == "share":
+        return f"[{100 * estimate.low:z.1f}, {100 * estimate.high:z.1f}]"
+    return f"[{plain_number(estimate.low)}, {plain_number(estimate.high)}]"
 
 
 def amount(metric: Metric, estimate: Estimate, sign: bool = False) -> str:
@@ -96,32 +52,29 @@ def date_text(date: ChangeDate) -> str:
 
     >>> day = np.datetime64
     >>> date_text(ChangeDate(day("2024-05-14"), day("2024-05-12"), day("2024-05-16")))
-    '2024-05-14 (between 2024-05-12 and 2024-05-16)'
+    '14 May 2024 (between 12 May 2024 and 16 May 2024)'
     """
     values = (date.at, date.low, date.high)
-    if isinstance(date.at, np.datetime64):
-        minutes = [str(value.astype("datetime64[m]")).replace("T", " ") for value in values]
-        days = [text[:10] for text in minutes]
-        texts = days if days[1] != days[2] else minutes
-    else:
-        texts = [f"{value:.10g}" for value in values]
+    texts = [time_text(value) for value in values]
+    if isinstance(date.at, np.datetime64) and texts[1] == texts[2]:
+        texts = [f"{time_text(value)} {str(value.astype('datetime64[m]'))[11:]}" for value in values]
     return texts[0] if texts[1] == texts[2] else f"{texts[0]} (between {texts[1]} and {texts[2]})"
 
 
-def findings(aging: Aging) -> list[str]:
-    """Return all sentences about aging, change and difficulty."""
+def findings(aging: Aging, names: PeriodNames) -> list[str]:
+    """Return all sentences about aging, change and difficulty; `names`: the periods in words."""
     verdict = aging.verdict
     if not verdict.has_skill:
         return [
-            "Models of one period are no better than a constant answer (the trivial baseline), so aging cannot be "
-            "measured."
+            f"Models of one period ({aging.training_rows:,} rows) are not surely better than a constant answer (the "
+            "trivial baseline), so aging cannot be measured."
         ]
     if verdict.aged:
-        sentences = _aged(aging)
+        sentences = _aged(aging, names)
     elif verdict.miscalibrated:
         sentences = _miscalibrated(aging)
     elif verdict.unordered:
-        sentences = _unordered(aging)
+        sentences = _unordered(aging, names)
     else:
         sentences = _nothing(aging)
     if not aging.has_probabilities and (verdict.aged or verdict.unordered):
@@ -131,7 +84,7 @@ def findings(aging: Aging) -> list[str]:
     return [*sentences, *_difficulty(aging)]
 
 
-def _aged(aging: Aging) -> list[str]:
+def _aged(aging: Aging, names: PeriodNames) -> list[str]:
     verdict, sizes, metric = aging.verdict, aging.sizes, aging.metric
     shape, p = verdict.shape, p_value(max(_order_p(verdict), verdict.recalibrated.difference))
     assert shape is not None
@@ -141,7 +94,7 @@ def _aged(aging: Aging) -> list[str]:
             "to them; at equal inputs no change was found. Rows that cover these inputs help, whenever they were "
             "collected."
         ]
-    sentences = _changes(aging, shape, p)
+    sentences = _changes(aging, shape, p, names)
     if shape.further is not None:
         sentences.append(_further(aging))
     if sizes.staleness.low <= 0:
@@ -150,14 +103,24 @@ def _aged(aging: Aging) -> list[str]:
     return sentences
 
 
-def _changes(aging: Aging, shape: Shape, p: str) -> list[str]:
+def _changes(aging: Aging, shape: Shape, p: str, names: PeriodNames) -> list[str]:
     """Return how the relation between inputs and target changed over time."""
     metric, dates = aging.metric, aging.verdict.dates
     if shape.kind == "abrupt":
+        on = "on" if isinstance(dates[0].at, np.datetime64) else "at"
+        losses = [amount(metric, loss) for loss in aging.loss_since]
+        if len(dates) == 1:
+            return [
+                f"The model ages: {on} {date_text(dates[0])} the relation between inputs and target changed ({p}). "
+                f"Since then an older model loses {losses[0]}."
+            ]
+        each = [
+            f"{on} {date_text(date)}, after which an older model loses {loss}"
+            for date, loss in zip(dates, losses, strict=True)
+        ]
         return [
-            f"The model ages: {'on' if isinstance(date.at, np.datetime64) else 'at'} {date_text(date)} the relation "
-            f"between inputs and target changed ({p}). Since then an older model loses {amount(metric, loss)}."
-            for date, loss in zip(dates, aging.loss_since, strict=True)
+            f"The model ages: the relation between inputs and target changed {times_text(len(dates))} ({p}): "
+            f"{'; '.join(each)}."
         ]
     if shape.kind == "temporary":
         begin, end = (date_text(date) for date in dates)
@@ -170,7 +133,7 @@ def _changes(aging: Aging, shape: Shape, p: str) -> list[str]:
         assert shape.end is not None
         return [
             f"The model ages: the relation between inputs and target changes gradually, from "
-            f"{aging.periods[shape.start]} to {aging.periods[shape.end]} ({p}). A model loses "
+            f"{names.noun(aging.periods[shape.start])} to {names.noun(aging.periods[shape.end])} ({p}). A model loses "
             f"{amount(metric, _per_unit(aging))} per {aging.unit.removesuffix('s')} of age."
         ]
     if shape.kind == "recurring":
@@ -209,9 +172,9 @@ def _miscalibrated(aging: Aging) -> list[str]:
     verdict = aging.verdict
     assert verdict.raw.order is not None
     p, rates = p_value(max(verdict.raw.order.p, verdict.raw.difference)), aging.base_rates
-    found = "no change of the ranking was found."
+    found = _besides(aging)
     if aging.is_number:
-        text = f"Level or scale of the target moved ({p}): predictions are off; no other change was found."
+        text = f"Level or scale of the target moved ({p}): predictions are off; {found}"
     elif verdict.base_rate_moved and rates is not None:
         moved = f"from {100 * rates[0]:.0f}% to {100 * rates[1]:.0f}%"
         text = f"The share of '{aging.base_rate_class}' moved {moved} ({p}); scores are off; {found}"
@@ -222,26 +185,39 @@ def _miscalibrated(aging: Aging) -> list[str]:
     return [text, *_few_periods(aging)]
 
 
+def _besides(aging: Aging) -> str:
+    """Return what is known of a change that recalibration does not repair."""
+    verdict = aging.verdict
+    if not verdict.recalibrated.significant:
+        return "a changed relation between inputs and target was not found."
+    if verdict.older_behind > verdict.newer_behind:
+        return (
+            "recalibration does not repair all of it. Older models are behind new ones, but newer models do well in "
+            "older periods: later rows hold something new, such as a class, a category or a range of inputs."
+        )
+    return "besides, newer models are behind in older periods, but older ones are not in newer: later rows teach less."
+
+
 def _few_periods(aging: Aging) -> list[str]:
     if len(aging.periods) >= FEW_PERIODS:
         return []
     return [f"With only {len(aging.periods)} periods an abrupt change may stay unnoticed; 12 or more are better."]
 
 
-def _unordered(aging: Aging) -> list[str]:
+def _unordered(aging: Aging, names: PeriodNames) -> list[str]:
     verdict = aging.verdict
     if verdict.is_odd:
-        name = aging.periods[verdict.odd.index]
+        name = names.noun(aging.periods[verdict.odd.index])
         sentences = [
-            f"Period {name} is unlike all others ({p_value(verdict.odd.p)}). Look at the data of {name} before you "
-            "look at the model."
+            f"{name[:1].upper()}{name[1:]} is unlike all others ({p_value(verdict.odd.p)}). Look at its data before "
+            "you look at the model."
         ]
         if verdict.odd.index == len(aging.periods) - 1:
             sentences.append("If this is a change, it is too recent to distinguish from a single odd period.")
         return sentences
     return [
-        f"Periods differ, but not in the order of time ({p_value(verdict.recalibrated.difference)}): a model of the "
-        "last period is as strange to the next one as a model of long ago. Train on more periods."
+        f"Periods differ, but not in the order of time ({p_value(verdict.recalibrated.difference)}): it was not found "
+        "that a recent model does better than one of long ago. Train on more periods."
     ]
 
 
@@ -250,10 +226,9 @@ def _nothing(aging: Aging) -> list[str]:
     order = verdict.recalibrated.order
     if order is None:
         return [f"{len(aging.periods)} periods are too few to tell order from chance (an audit needs {MIN_PERIODS})."]
-    behind = aging.sizes.staleness.low > 0
-    if verdict.only_ordered and not behind:
+    if verdict.only_ordered and not aging.is_behind:
         return [f"Periods close in time are more alike ({p_value(order.p)}), at a cost too small to show."]
-    if order.p <= LEVEL or behind:
+    if aging.is_uncertain:
         difference = p_value(verdict.recalibrated.difference)
         return [
             f"It is not certain that models age (order of periods {p_value(order.p)}, advantage of a period's own "
@@ -261,8 +236,8 @@ def _nothing(aging: Aging) -> list[str]:
             *_few_periods(aging),
         ]
     return [
-        f"Nothing in this table shows that models age: a model of one period does as well in the others "
-        f"({p_value(order.p)}). The audit would have noticed a loss of {metric.difference(aging.sizes.noticeable())}.",
+        f"Nothing in this table shows that models age: no loss by age is significant ({p_value(order.p)}). The audit "
+        f"would have noticed a loss of {metric.difference(aging.sizes.noticeable())}.",
         *_few_periods(aging),
     ]
 
@@ -277,7 +252,7 @@ def _difficulty(aging: Aging) -> list[str]:
         f"The data got {word} ({p_value(course.p)}): a new model reaches {metric.title} {metric.text(course.first)} in "
         f"the first and {metric.text(course.last)} in the last periods."
     )
-    calm = not (verdict.aged or verdict.miscalibrated or verdict.unordered) and aging.sizes.staleness.low <= 0
+    calm = not (verdict.aged or verdict.miscalibrated or verdict.unordered) and not aging.is_behind
     if verdict.harder and calm:
-        text += " Older models suffer no more than new ones; newer rows do not help."
+        text += " It was not found that older models suffer more than new ones, so newer rows may not help."
     return [text]

@@ -245,9 +245,9 @@ def _check_kinds(kinds: Mapping[str, str], named: Sequence[str]) -> None:
 
 
 def _is_time_proxy(column: pd.Series) -> bool:
-    """Return whether numbers follow the order of time, or texts are all different."""
+    """Return whether numbers follow the order of time, or names are all different; texts of many words may be."""
     if column_kind(column) != "number":
-        return bool(column.astype(str).is_unique)
+        return column_kind(column) == "category" and bool(column.astype(str).is_unique)
     values = pd.Series(to_floats(column))
     if values.nunique() <= MIN_DISTINCT_TIMES:
         return False

@@ -12,7 +12,7 @@ from driftline.auditing.matrix import constant_answers
 from driftline.auditing.metric import Metric
 from driftline.auditing.score_matrix import Z95
 from driftline.auditing.table import AuditTable
-from driftline.auditing.verdict import COURSE_LEVEL, COURSE_POINTS
+from driftline.auditing.verdict import COURSE_LEVEL
 from driftline.types import Answers
 
 MIN_UNITS = 24  # of the test for a trend or step
@@ -37,8 +37,7 @@ class LogQuality:
     @property
     def changed(self) -> bool:
         """Whether a trend or step is significant and at least one point, or one percent of an error."""
-        least = COURSE_POINTS * (1 if self.metric.unit == "share" else abs(self.course.first))
-        return self.course.p <= COURSE_LEVEL and abs(self.course.change) >= least
+        return self.course.p <= COURSE_LEVEL and abs(self.course.change) >= self.metric.point(self.course.first)
 
     @property
     def worse(self) -> bool:

@@ -13,7 +13,7 @@ from driftline.auditing.wording import DETECTORS, PeriodNames
 
 def summarize_log(log: LogQuality, alarms: Mapping[str, Sequence[str]], data: DataSummary) -> Summary:
     """Return the verdict about logged predictions: a decline is seen, but its cause is not."""
-    names = PeriodNames(data.periods, data.period)
+    names = data.names
     rows = (_change(log, names), _cause(), _certainty(log), _alarms(alarms, names))
     if not log.changed:
         first = "No trend or step in the logged predictions is significant."
@@ -34,7 +34,7 @@ def _next_step(log: LogQuality) -> str:
 def _change(log: LogQuality, names: PeriodNames) -> SummaryRow:
     metric, course = log.metric, log.course
     own, later = (f"{metric.text(e.value)} {interval(metric, e)}" for e in (log.first_own, log.first_later))
-    note = f"{own} {names.within(0)}, {later} later"
+    note = f"{own} {names.within(names.names[0])}, {later} later"
     if not log.changed:
         return SummaryRow("Change", "None that is significant", "", note)
     fitted = f"from {metric.text(course.first)} to {metric.text(course.last)} (fitted)"

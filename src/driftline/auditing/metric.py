@@ -18,6 +18,7 @@ from scipy.stats import rankdata
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.options import UserMetric
 from driftline.auditing.recalibration import log_loss
+from driftline.auditing.wording import plain_number
 from driftline.errors import UserError, unknown_name
 from driftline.io import user_code
 from driftline.tasks import Classification, Task
@@ -48,18 +49,22 @@ class Metric:
         low, high = np.clip((estimate.low, estimate.high), *(R2_BOUNDS if self.name == "r2" else BOUNDS[self.unit]))
         return replace(estimate, low=float(low), high=float(high))
 
+    def point(self, level: float) -> float:
+        """Return the least change that counts: one point; of an error, one percent of its level."""
+        return 0.01 if self.unit == "share" or self.name == "r2" else 0.01 * abs(level)
+
     def text(self, value: float) -> str:
         """Return a value in words, such as "78.1%" or "0.412"."""
         if not math.isfinite(value):
             return "–"
-        return f"{100 * value:.1f}%" if self.unit == "share" else f"{value:.3g}"
+        return f"{100 * value:.1f}%" if self.unit == "share" else plain_number(value)
 
     def difference(self, value: float, sign: bool = False) -> str:
         """Return a difference in words, such as "9.1 points" or "0.412"."""
         if not math.isfinite(value):
             return "–"
         plus = "+" if sign else ""
-        return f"{100 * value:{plus}z.1f} points" if self.unit == "share" else f"{value:{plus}z.3g}"
+        return f"{100 * value:{plus}z.1f} points" if self.unit == "share" else plain_number(value, plus)
 
 
 def _accuracy(y: np.ndarray, predicted: np.ndarray, probability: np.ndarray | None) -> np.ndarray:
@@ -154,7 +159,7 @@ CLASS_METRICS = {
 NUMBER_METRICS = {
     "rmse": Metric("rmse", "RMSE", _rmse, False, "target"),
     "mae": Metric("mae", "mean absolute error", _mae, False, "target"),
-    "r2": Metric("r2", "R²", _r2),
+    "r2": Metric("r2", "R²", _r2, unit="plain"),
 }
 TWO_CLASSES = {"auc", "average-precision"}
 

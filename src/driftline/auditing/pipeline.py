@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from driftline.auditing.aging import Aging
 from driftline.auditing.alarms import replay_alarms, row_errors, start_of_replay, watches
 from driftline.auditing.answers import Horizons
 from driftline.auditing.arrivals import Training
@@ -18,7 +19,6 @@ from driftline.auditing.cause import period_help
 from driftline.auditing.data import summarize
 from driftline.auditing.detectors import changes, log_alarms, score_detectors
 from driftline.auditing.feature_shift import feature_shifts
-from driftline.auditing.findings import Aging
 from driftline.auditing.horizons import age_curve, drift_horizon, stability_horizon
 from driftline.auditing.label_shift import LabelShift, measure_label_shift
 from driftline.auditing.log_quality import logged_answers, measure_log
@@ -79,13 +79,14 @@ class Pipeline:
         cycle = verdict.shape.cycle if verdict.shape is not None and verdict.shape.kind == "recurring" else None
         if cycle is not None and halves.pieces == 1:
             plans["same-season"] = same_phase(table, cycle)
-        cause = [Task(("cause",), "relation or inputs", partial(period_help, table, halves))] if verdict.aged else []
+        cause = [Task(("cause",), "relation or inputs", partial(period_help, table, halves, cycle))]
         newest = Task(("newest",), "rows without labels", partial(answer_newest, table))
-        self.compute([*cause, newest, *self._training_tasks(plans)])
+        self.compute([*(cause if verdict.aged else []), newest, *self._training_tasks(plans)])
         replays = self._replays(plans)
         labels = measure_label_shift(table, replays[NEVER].answers)
         calibration = measure_calibration(table, replays[NEVER].answers)
-        aging = self._aging(matrix, verdict, labels, sizes[0], calibration)
+        shift = self._shift(matrix.ids, matrix.first_errors)
+        aging = self._aging(matrix, verdict, labels, sizes[0], calibration, shift)
         policies = self._policies(matrix, replays, verdict, costs)
         changed = changes(verdict.shape if verdict.aged else None, halves.pieces)
         return AuditResult(
@@ -94,12 +95,12 @@ class Pipeline:
             label_shift=labels,
             aging=aging,
             sizes=sizes,
-            matrix=_matrix(matrix, metric),
+            matrix=Matrix.of(matrix, metric),
             horizons=self._horizons(matrix, delta),
             slices=measure_slices(table, matrix, metric, verdict),
             calibration=calibration,
             estimated_quality=estimate_quality(table, metric, replays[NEVER].answers, self.done["newest",], verdict),
-            shift=self._shift(matrix.ids, matrix.first_errors),
+            shift=shift,
             policies=policies,
             detectors=score_detectors(replays, policies, changed, table.first_replayed),
             skipped=_skipped(table, self.quick),
@@ -205,7 +206,13 @@ class Pipeline:
         return replays | {key[1]: replay for key, replay in self.done.items() if key[0] == "alarm"}
 
     def _aging(
-        self, matrix: LossMatrix, verdict: Verdict, labels: LabelShift, sizes: Sizes, calibration: Calibration | None
+        self,
+        matrix: LossMatrix,
+        verdict: Verdict,
+        labels: LabelShift,
+        sizes: Sizes,
+        calibration: Calibration | None,
+        shift: Shift | None,
     ) -> Aging:
         table, metric = self.table, self.metrics[0]
         scores, halves = matrix.scores[metric.name], matrix.halves
@@ -220,6 +227,7 @@ class Pipeline:
             unit=table.unit,
             training_rows=halves.training_rows,
             cause_z=self.done.get(("cause",)),
+            inputs_moved=shift is not None and shift.inputs_moved,
             loss_since=tuple(
                 loss_across(scores, ends[k], better, ends[k - 1], ends[k + 1]) for k in range(1, len(ends) - 1)
             ),
@@ -266,16 +274,6 @@ def _opening(table: AuditTable) -> str:
     audited = "the logged predictions" if table.is_log else f"model {table.model_name}"
     rows, names = table.frame.rows, table.names
     return f"{table.frame.name}: {rows:,} rows in {len(names)} periods, {names[0]} to {names[-1]}; {audited}"
-
-
-def _matrix(matrix: LossMatrix, metric: Metric) -> Matrix:
-    scores = matrix.scores[metric.name]
-    variances = [
-        [[float(x[t, period == tau].var()) for tau in range(matrix.size)] for t in range(matrix.size)]
-        for x, period in zip(scores.rows, scores.periods, strict=True)
-    ]
-    error = np.sqrt(np.mean(variances, axis=0) / scores.counts)
-    return Matrix(matrix.halves.names, scores.mean, error, scores.counts, matrix.halves.training_rows)
 
 
 def _skipped(table: AuditTable, quick: bool = False) -> tuple[str, ...]:

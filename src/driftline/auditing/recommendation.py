@@ -107,7 +107,7 @@ def is_close(result: PolicyResult, total_gain: float, metric: Metric, never: Pol
     point or a quarter; and never surely by more than half a point. For errors in the target's units, a point is one
     percent of the error of never retraining.
     """
-    point = 0.01 if metric.unit == "share" else 0.01 * abs(never.quality.value)
+    point = metric.point(never.quality.value)
     gain = max(total_gain, 0.0)
     behind = result.behind
     return (

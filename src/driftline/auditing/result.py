@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from driftline.auditing import gate
+from driftline.auditing.aging import Aging
 from driftline.auditing.answers import (
     Answer,
     Horizons,
@@ -25,10 +26,10 @@ from driftline.auditing.calibration_over_time import Calibration, calibration_se
 from driftline.auditing.data import DataSummary
 from driftline.auditing.detectors import DetectorResult
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.findings import Aging
 from driftline.auditing.label_shift import LabelShift
 from driftline.auditing.log_quality import LogQuality
 from driftline.auditing.log_summary import summarize_log
+from driftline.auditing.matrix import LossMatrix
 from driftline.auditing.metric import Metric
 from driftline.auditing.recommendation import Policies
 from driftline.auditing.replay import NEVER
@@ -68,6 +69,17 @@ class Matrix:
     n: np.ndarray
     """Test rows of each period."""
     training_rows: int
+
+    @classmethod
+    def of(cls, matrix: LossMatrix, metric: Metric) -> Matrix:
+        """Return the matrix of one metric."""
+        scores = matrix.scores[metric.name]
+        variances = [
+            [[float(x[t, period == tau].var()) for tau in range(matrix.size)] for t in range(matrix.size)]
+            for x, period in zip(scores.rows, scores.periods, strict=True)
+        ]
+        error = np.sqrt(np.mean(variances, axis=0) / scores.counts)
+        return cls(matrix.halves.names, scores.mean, error, scores.counts, matrix.halves.training_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,10 +156,10 @@ class AuditResult:
         verdict = self.verdict
         harmless = verdict is not None and verdict.has_skill and not (verdict.aged or verdict.miscalibrated)
         return (
-            aging_answer(self.aging, self.log),
+            aging_answer(self.aging, self.log, self.data.names),
             horizon_answer(self.horizons, self.aging, self.data.length),
             shift_answer(self.shift, self.label_shift, self.data, harmless),
-            policy_answer(self.policies, self.aging, self.log_alarms, self.skipped),
+            policy_answer(self.policies, self.aging, self.log_alarms, self.skipped, self.data.names),
             *self._segment_answer(),
             self._label_free_answer(),
         )
@@ -158,9 +170,9 @@ class AuditResult:
         return [Answer("Which segments decay?", " ".join(slice_sentences(self.slices, self.aging.age)))]
 
     def _label_free_answer(self) -> Answer:
-        sentences = estimate_sentences(self.estimated_quality, self.data.target)
+        sentences = estimate_sentences(self.estimated_quality, self.data.target, self.data.names)
         if self.calibration is not None:
-            sentences += calibration_sentences(self.calibration)
+            sentences += calibration_sentences(self.calibration, self.data.names)
         return Answer("How good is it before labels come?", " ".join(sentences))
 
     @property

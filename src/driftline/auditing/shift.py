@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
+from driftline.auditing.copies import first_copies
 from driftline.auditing.estimate import DRAWS, Estimate
 from driftline.auditing.feature_shift import FeatureShift, compared_rows
 from driftline.auditing.table import AuditTable
@@ -88,6 +90,19 @@ class Shift:
     def changed_features(self) -> list[FeatureShift]:
         return [feature for feature in self.features if feature.changed]
 
+    @property
+    def farthest(self) -> tuple[str, Estimate]:
+        """The period that a classifier distinguishes best from the first; the interval of its AUC is corrected."""
+        name, auc = max(((name, loss.auc) for name, loss in self.periods.items()), key=lambda found: found[1].value)
+        wider = norm.isf(0.025 / len(self.periods)) / norm.isf(0.025)
+        low, high = (auc.value + wider * (end - auc.value) for end in (auc.low, auc.high))
+        return name, Estimate(auc.value, max(low, 0.0), min(high, 1.0))
+
+    @property
+    def inputs_moved(self) -> bool:
+        """Whether a feature, or all of them together, surely differ from the first period."""
+        return bool(self.changed_features) or self.farthest[1].low > 0.5
+
 
 def measure_shift(
     table: AuditTable,
@@ -112,6 +127,10 @@ def domain_classifier(table: AuditTable, tau: int) -> DomainClassifier:
     is_later = np.repeat([0, 1], [len(first), len(later)])
     inputs, chance = table.frame.inputs, np.empty(len(rows))
     fold = table.seed.child("folds", tau).numpy().permutation(len(rows)) % 2
+    counted = np.ones(len(rows), bool)
+    if table.copy_keys is not None:  # the model of one half would recognize copies in the other
+        first_copy = first_copies(table.copy_keys[rows])
+        fold, counted = fold[first_copy], first_copy == np.arange(len(rows))
     settings = {"max_iter": 25, "max_leaf_nodes": 15, "l2_regularization": 1.0, "early_stopping": False}
     for k in (0, 1):
         model = EncodedEstimator(HistGradientBoostingClassifier(**settings, random_state=0))
@@ -119,7 +138,7 @@ def domain_classifier(table: AuditTable, tau: int) -> DomainClassifier:
         chance[fold == k] = model.predict_proba(inputs.iloc[rows[fold == k]])[:, 1]
     weights = chance / np.maximum(1 - chance, 1e-9) * len(first) / len(later)
     return DomainClassifier(
-        auc=Estimate(*auc(chance[is_later == 0], chance[is_later == 1])),
+        auc=Estimate(*auc(chance[counted & (is_later == 0)], chance[counted & (is_later == 1)])),
         weights=pd.Series(np.minimum(weights[is_later == 0], MAX_WEIGHT), index=first),
         overlap=float((weights[is_later == 1] <= MAX_WEIGHT).mean()),
     )

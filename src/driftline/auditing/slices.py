@@ -24,6 +24,7 @@ from driftline.auditing.score_matrix import Z95, ScoreMatrix, cell_means
 from driftline.auditing.sizes import loss_estimate
 from driftline.auditing.table import AuditTable
 from driftline.auditing.verdict import LEVEL, MIN_PERIODS, STRICT, Verdict
+from driftline.auditing.wording import plain_number
 from driftline.data.formats.column_kinds import column_kind, to_floats
 
 MAX_FEATURES = 20  # that are cut into segments, those with the largest shift or the first ones
@@ -210,9 +211,10 @@ def _range(edges: np.ndarray, k: int) -> str:
     >>> [_range(np.array([1.0, 2.5]), k) for k in range(3)]
     ['below 1', '1 to below 2.5', '2.5 or more']
     """
+    texts = [plain_number(edge, digits=4) for edge in edges]
     if k == 0:
-        return f"below {edges[0]:.4g}"
-    return f"{edges[-1]:.4g} or more" if k == len(edges) else f"{edges[k - 1]:.4g} to below {edges[k]:.4g}"
+        return f"below {texts[0]}"
+    return f"{texts[-1]} or more" if k == len(edges) else f"{texts[k - 1]} to below {texts[k]}"
 
 
 def slice_sentences(slices: Slices, age: Callable[[float], str]) -> list[str]:

@@ -7,14 +7,24 @@ from typing import Literal
 
 import numpy as np
 
+from driftline.auditing.aging import Aging
 from driftline.auditing.data import DataSummary
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.findings import Aging, amount, behind_text, interval, p_value
+from driftline.auditing.findings import amount, behind_text, interval, p_value
 from driftline.auditing.policies import PolicyResult
 from driftline.auditing.recommendation import Policies
 from driftline.auditing.replay import ALL_HISTORY, NEVER, RECALIBRATE
-from driftline.auditing.verdict import LEVEL, MIN_PERIODS
-from driftline.auditing.wording import PeriodNames, policy_action, policy_done, policy_name, time_text
+from driftline.auditing.verdict import MIN_PERIODS
+from driftline.auditing.wording import (
+    PeriodNames,
+    plain_number,
+    policy_action,
+    policy_done,
+    policy_name,
+    time_text,
+    times_text,
+)
+from driftline.report.format import count_of
 
 Tone = Literal["act", "keep", "unclear"]
 
@@ -61,7 +71,7 @@ def summarize_model(aging: Aging, policies: Policies, data: DataSummary) -> Summ
     return Summary(
         word,
         tone,
-        (_finding(aging, policies, PeriodNames(data.periods, data.period)), _action(aging, policies, data, word)),
+        (_finding(aging, policies, data.names), _action(aging, policies, data, word)),
         (*rows, last),
     )
 
@@ -103,9 +113,9 @@ def _finding(aging: Aging, policies: Policies, names: PeriodNames) -> str:
     """Return what was found, in one sentence."""
     verdict = aging.verdict
     if _periods_are_short(aging, policies):
-        return "Models of one period are no better than a constant answer, so aging cannot be measured."
+        return "Models of one period are not surely better than a constant answer, so aging cannot be measured."
     if not verdict.has_skill:
-        return "The model is no better than a constant answer."
+        return "The model is not surely better than a constant answer."
     if verdict.aged:
         return _change(aging, names)
     if verdict.miscalibrated and verdict.harder:
@@ -113,15 +123,15 @@ def _finding(aging: Aging, policies: Policies, names: PeriodNames) -> str:
     if verdict.miscalibrated:
         return _miscalibration(aging)
     if verdict.is_odd:
-        name = names.text(aging.periods[verdict.odd.index])
+        name = names.noun(aging.periods[verdict.odd.index])
         return f"{name[:1].upper()}{name[1:]} is unlike all others."
     if verdict.unordered:
         return "Periods differ, but not in the order of time."
     if verdict.harder:
-        return "The data got harder, for new models as much as for old ones."
+        return "The data got harder, for new models too."
     if verdict.recalibrated.order is None:
         return f"{len(aging.periods)} periods are too few to tell order from chance (at least {MIN_PERIODS})."
-    if verdict.only_ordered or aging.sizes.staleness.low > 0 or verdict.recalibrated.order.p <= LEVEL:
+    if aging.is_uncertain:
         return "It is not certain that models age."
     return "Nothing in this table shows that models age."
 
@@ -133,13 +143,13 @@ def _change(aging: Aging, names: PeriodNames) -> str:
     if aging.only_inputs_changed:
         return "Later inputs are new to older models, which fall behind."
     if shape.kind == "abrupt":
-        times = f"{len(dates)} times, last" if len(dates) > 1 else ""
+        times = f"{times_text(len(dates))}, last" if len(dates) > 1 else ""
         return f"{' '.join([relation, 'changed', *([times] if times else []), dates[-1]])}."
     if shape.kind == "temporary":
         begin, end = (time_text(date.at) for date in verdict.dates)
         return f"{relation} changed for a time, from {begin} until {end}."
     if shape.kind == "gradual" and shape.start is not None:
-        return f"{relation} changes gradually since {names.text(aging.periods[shape.start])}."
+        return f"{relation} changes gradually since {names.noun(aging.periods[shape.start])}."
     if shape.kind == "recurring" and shape.cycle is not None:
         return f"{relation} changes in a cycle of {aging.age(shape.cycle)}."
     return f"{relation} changes over time."
@@ -167,7 +177,7 @@ def _action(aging: Aging, policies: Policies, data: DataSummary, word: str) -> s
     if _periods_are_short(aging, policies):
         return "Audit it again with longer periods (--period) or more rows."
     if not verdict.has_skill:
-        return "Look for better inputs before you think of retraining."
+        return "Look for better inputs or more rows before you think of retraining."
     if verdict.is_odd:
         return "Look at the data of that period before you look at the model."
     if made.reason == "not-sure":
@@ -204,16 +214,21 @@ def _cause(aging: Aging, policies: Policies) -> SummaryRow:
     course_text = f"{metric.text(course.first)} to {metric.text(course.last)} for a new model"
     also = f"the data also got {word}, from {course_text}; " if verdict.changed_difficulty else ""
     if not verdict.has_skill:
-        return SummaryRow("Cause", "Not known:", f"{amount(metric, sizes.above, sign=True)} above a constant answer")
+        return SummaryRow("Cause", "Not known:", f"{amount(metric, sizes.above, sign=True)} against a constant answer")
     if verdict.aged:
         return SummaryRow("Cause", "The model ages:", behind, also + parts)
     if verdict.miscalibrated:
-        return SummaryRow("Cause", "Predictions are off:", f"{behind}; no other change was found", also + parts)
+        besides = (
+            "recalibration does not repair all of it"
+            if verdict.recalibrated.significant
+            else "no changed relation was found"
+        )
+        return SummaryRow("Cause", "Predictions are off:", f"{behind}; {besides}", also + parts)
     if verdict.changed_difficulty:
         return SummaryRow("Cause", f"The data got {word}:", course_text, f"an old model is {behind}")
     if verdict.unordered:
         return SummaryRow("Cause", "Periods differ, not by age:", f"other models are {behind}", parts)
-    answer = "Behind, but not surely by age:" if sizes.staleness.low > 0 else "No aging found:"
+    answer = "Behind, but not surely by age:" if aging.is_behind else "No aging found:"
     return SummaryRow("Cause", answer, behind, parts)
 
 
@@ -227,7 +242,7 @@ def _certainty(aging: Aging, policies: Policies, tone: Tone) -> SummaryRow:
     p = "" if tests.order is None else f"order in time {p_value(tests.order.p)}"
     replayed = f"{chosen.quality.n:,} answers replayed, none trained on before its time"
     if chosen.above_trivial.low <= 0:
-        trivial = "caution: not surely better than a constant answer"
+        trivial = "it is not surely better than a constant answer"
         return SummaryRow("How sure", "Not certain:", trivial, replayed)
     if tone == "act":
         sure = chosen.gained.low > 0
@@ -235,13 +250,13 @@ def _certainty(aging: Aging, policies: Policies, tone: Tone) -> SummaryRow:
         return SummaryRow("How sure", answer, f"the interval of the gain is {what}", f"{replayed}; {p}")
     if verdict.aged or verdict.miscalibrated:
         return SummaryRow("How sure", "Sure of the change, not of a gain:", p, replayed)
-    if aging.sizes.staleness.low > 0:
-        return SummaryRow("How sure", "Not certain of aging:", p or "too few periods", replayed)
-    if verdict.recalibrated.order is None:
-        return SummaryRow("How sure", "Not certain:", "too few periods to tell order from chance", replayed)
     if verdict.unordered:
         different = p_value(verdict.odd.p if verdict.is_odd else verdict.recalibrated.difference)
-        return SummaryRow("How sure", "Differences between periods:", different, f"{p}; {replayed}")
+        return SummaryRow("How sure", "Differences between periods:", different, f"{p}; {replayed}" if p else replayed)
+    if verdict.recalibrated.order is None:
+        return SummaryRow("How sure", "Not certain:", "too few periods to tell order from chance", replayed)
+    if aging.is_uncertain:
+        return SummaryRow("How sure", "Not certain of aging:", p, replayed)
     noticed = f"a loss of {metric.difference(aging.sizes.noticeable())} would have been noticed"
     return SummaryRow("How sure", noticed[:1].upper() + noticed[1:], "", f"{p}; {replayed}" if p else replayed)
 
@@ -257,11 +272,12 @@ def cheaper_policy(policies: Policies) -> PolicyResult | None:
 
 
 def _if_costly(aging: Aging, policies: Policies, data: DataSummary) -> SummaryRow:
-    metric, chosen = aging.metric, policies.recommended
-    cheaper = cheaper_policy(policies)
+    metric, chosen, best, cheaper = aging.metric, policies.recommended, policies.best, cheaper_policy(policies)
     if chosen.policy == NEVER and _gains_without_aging(policies):
         name, gain = policy_name(policies.best.policy, data.unit), amount(metric, policies.best.gained, sign=True)
-        return SummaryRow("If retrained", f"{name}:", f"{gain} with {_times(policies.best)}")
+        return SummaryRow(
+            "If retrained", f"{name}:", f"{gain} with {count_of(policies.best.retrainings, 'retraining')}"
+        )
     if chosen.policy == NEVER:
         if policies.gains_by_more_rows:
             gain = amount(metric, policies[ALL_HISTORY].gained, sign=True)
@@ -271,17 +287,13 @@ def _if_costly(aging: Aging, policies: Policies, data: DataSummary) -> SummaryRo
     if cheaper is None:
         return SummaryRow("If costly", "Nothing cheaper", "surely gains")
     name = policy_name(cheaper.policy, data.unit)
-    times = f"{_times(cheaper)} instead of {chosen.retrainings}"
-    behind = f"{amount(metric, cheaper.behind)} behind {'it' if chosen is policies.best else 'the best'}"
+    times = f"{count_of(cheaper.retrainings, 'retraining')} instead of {chosen.retrainings}"
+    behind = f"{amount(metric, cheaper.behind)} behind {'it' if chosen is best else 'the best'}"
     return SummaryRow("If costly", f"{name}:", f"{times}, {behind}")
-
-
-def _times(result: PolicyResult) -> str:
-    return f"{result.retrainings} retraining{'' if result.retrainings == 1 else 's'}"
 
 
 def _cost(policies: Policies) -> SummaryRow:
     chosen, never = policies.recommended, policies[NEVER]
-    detail = "per 1,000 answers, retrainings included"
-    note = "" if chosen is never else f"never retrained: {never.cost:.4g}"
-    return SummaryRow("Cost", f"{chosen.cost:.4g}", detail, note)
+    cost, alone = (plain_number(result.cost or 0.0, digits=4) for result in (chosen, never))
+    note = "" if chosen is never else f"never retrained: {alone}"
+    return SummaryRow("Cost", cost, "per 1,000 answers, retrainings included", note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from driftline.auditing.findings import interval
-from driftline.auditing.wording import policy_name
+from driftline.auditing.wording import plain_number, policy_name
 from driftline.report.format import count_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,10 @@ def _labels(result: AuditResult) -> tuple[str, str]:
     if not labels.significant:
         return "Labels", "no significant shift"
     if labels.moved is None:
-        return "Labels", f"mean moved from {labels.first:.4g} to {labels.last:.4g}"
+        return (
+            "Labels",
+            f"mean moved from {plain_number(labels.first, digits=4)} to {plain_number(labels.last, digits=4)}",
+        )
     return "Labels", f"share of '{labels.moved}' moved from {100 * labels.first:.0f}% to {100 * labels.last:.0f}%"
 
 

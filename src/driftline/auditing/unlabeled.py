@@ -15,6 +15,7 @@ from driftline.auditing.quality_estimators import QualityEstimator, estimable, f
 from driftline.auditing.replay import start_training, training_rows
 from driftline.auditing.table import UNITS, AuditTable
 from driftline.auditing.verdict import Verdict
+from driftline.auditing.wording import PeriodNames
 from driftline.data.formats.time_column import parse_times
 from driftline.streams.timeline import period_labels
 from driftline.types import Answers, Samples
@@ -180,7 +181,7 @@ def _first_after(starts: np.ndarray, at: Any) -> int:
     return inside + int((at - starts[inside]) > length / 4)
 
 
-def estimate_sentences(quality: EstimatedQuality | None, target: str) -> list[str]:
+def estimate_sentences(quality: EstimatedQuality | None, target: str, names: PeriodNames) -> list[str]:
     """Say how good estimates without labels are, what they give for the newest rows, and what they missed."""
     if quality is None:
         return ["Not known: estimates need class probabilities, or a number as target, and four predicted periods."]
@@ -197,6 +198,7 @@ def estimate_sentences(quality: EstimatedQuality | None, target: str) -> list[st
         f"carrying the last known value forward, by {errors[1]}."
     ]
     sentences += [
-        f"{p.period}: {p.n:,} rows without '{target}', estimated {metric.text(p.estimated)}." for p in quality.newest
+        f"{names.text(p.period)}: {p.n:,} rows without '{target}', estimated {metric.text(p.estimated)}."
+        for p in quality.newest
     ]
     return [*sentences, quality.missed or "They assume that the relation stays, and cannot see it change."]

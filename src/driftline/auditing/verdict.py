@@ -24,7 +24,7 @@ from driftline.seeds import Seed
 LEVEL = 0.05  # of the order and difference tests
 STRICT = 0.01  # of claims that rest on one test
 ODD_LEVEL = 0.002  # of the odd-period test, whose normal approximation is the least exact
-COURSE_LEVEL, COURSE_POINTS = 0.02, 0.01
+COURSE_LEVEL = 0.02
 MIN_PERIODS = 5  # with fewer, no order is significant
 
 
@@ -56,6 +56,8 @@ class Verdict:
     newer_behind: float
     """The same of newer models."""
     odd: OddPeriod
+    others_differ: float
+    """p-value of the difference test without the odd period."""
     course: Course
     """Course of the score of new models."""
     least_course: float
@@ -85,12 +87,12 @@ class Verdict:
     def unordered(self) -> bool:
         """Whether periods differ, but not in the order of time."""
         settled = self.aged or self.miscalibrated
-        return self.has_skill and not settled and (self.recalibrated.difference <= STRICT or self.is_odd)
+        return self.has_skill and not settled and (self.recalibrated.difference <= STRICT or self.odd.p <= ODD_LEVEL)
 
     @property
     def is_odd(self) -> bool:
-        """Whether one period is unlike all others."""
-        return self.has_skill and not (self.aged or self.miscalibrated) and self.odd.p <= ODD_LEVEL
+        """Whether one period is unlike all others, which do not differ from each other."""
+        return self.unordered and self.odd.p <= ODD_LEVEL and self.others_differ > STRICT
 
     @property
     def base_rate_moved(self) -> bool:
@@ -117,15 +119,18 @@ def judge(matrix: LossMatrix, metric: Metric, has_skill: bool, seed: Seed) -> Ve
     """Run all tests on a matrix, and find shape and dates of a significant change."""
     fresh = np.diag(matrix.scores[metric.name].mean)
     behind = _behind(matrix.recalibrated)
+    odd = odd_period(matrix.raw.rows, matrix.raw.periods)
+    others = np.delete(np.delete(matrix.recalibrated.halves, odd.index, 1), odd.index, 2)
     verdict = Verdict(
         recalibrated=_pair(matrix.recalibrated, seed.child("recalibrated")),
         raw=_pair(matrix.raw, seed.child("raw")),
         shifted=_pair(matrix.shifted, seed.child("shifted")),
         older_behind=behind[0],
         newer_behind=behind[1],
-        odd=odd_period(matrix.raw.rows, matrix.raw.periods),
+        odd=odd,
+        others_differ=difference_test(others, seed.child("others").numpy()),
         course=course_test(fresh, seed.child("course").numpy()),
-        least_course=COURSE_POINTS * (1 if metric.unit == "share" else float(np.abs(fresh).mean())),
+        least_course=metric.point(float(np.abs(fresh).mean())),
         has_skill=has_skill,
         higher_is_better=metric.higher_is_better,
     )

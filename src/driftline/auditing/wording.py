@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import date
@@ -11,7 +12,8 @@ import numpy as np
 
 SPACE = "\u00a0"  # does not break
 MINUS = re.compile(r"(?<![\w.\-])-(?=\d)")
-TOGETHER = re.compile(r"(?<=\d) (?=points?\b)|(?<=p) (?=[<=] )|(?<=[<=]) (?=\d)|(?<=\d,) (?=[-−\d.]+\])")
+TOGETHER = re.compile(r"(?<=\d) (?=points?\b)|(?<=p) (?=[<=] )|(?<=[<=]) (?=\d)|(?<=\d,) (?=[-−\d.,]+\])")
+DAY = re.compile(r"\d+ \w+ \d{4}")
 PIECE = re.compile(r"(.*) \((\d+)/(\d+)\)")
 ALARMS = {
     "adwin": "an ADWIN alarm",
@@ -22,6 +24,7 @@ ALARMS = {
     "error-rate": "a raised error",
 }
 DETECTORS = {"adwin": "ADWIN", "page-hinkley": "Page-Hinkley", "kswin": "KSWIN", "ddm": "DDM"}
+SMALL, LARGE = 1e-4, 1e9  # between them numbers have no exponent
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -33,6 +36,29 @@ def typeset(text: str) -> str:
     True
     """
     return TOGETHER.sub(SPACE, MINUS.sub("−", text))
+
+
+def times_text(number: int) -> str:
+    """Return how many times.
+
+    >>> times_text(2), times_text(3)
+    ('twice', 'three times')
+    """
+    return "twice" if number == 2 else f"{count_text(number)} times"
+
+
+def plain_number(value: float, plus: str = "", digits: int = 3) -> str:
+    """Return a number with a few digits, and without an exponent unless it is very large or small.
+
+    >>> plain_number(12345.6), plain_number(-0.04567), plain_number(120.0, "+"), plain_number(-0.0), plain_number(1e-7)
+    ('12,300', '-0.0457', '+120', '0', '1e-07')
+    """
+    short = float(f"{value:.{digits}g}") + 0.0
+    if short and not SMALL <= abs(short) < LARGE:
+        return f"{short:{plus}.{digits}g}"
+    decimals = 0 if not short else max(0, digits - 1 - math.floor(math.log10(abs(short))))
+    text = f"{short:{plus},.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def count_text(number: int) -> str:
@@ -76,16 +102,25 @@ class PeriodNames:
             return tuple(f"period {k + 1}" for k in range(len(self.names)))
         return tuple(map(period_text, self.names))
 
-    def within(self, k: int) -> str:
+    def noun(self, name: str) -> str:
+        """Return a period of the table or of the matrix within a sentence.
+
+        >>> PeriodNames(("2024-05-06", "2024-05-13"), "week").noun("2024-05-13"), PeriodNames(("a",), "each").noun("a")
+        ('the week of 13 May 2024', 'a')
+        """
+        word = self.text(name)
+        if self.cut != "week" or not DAY.match(word):
+            return word
+        return f"the week{'s' if ' to ' in name else ''} of {word}"
+
+    def within(self, name: str) -> str:
         """Return a period after a preposition.
 
-        >>> PeriodNames(("2024-05-06", "2024-05-13"), "week").within(1), PeriodNames(("2024-05",), "month").within(0)
-        ('in the week of 13 May 2024', 'in May 2024')
+        >>> [PeriodNames((name,), cut).within(name) for name, cut in (("2024-05-06", "week"), ("2024-05", "month"))]
+        ['in the week of 6 May 2024', 'in May 2024']
         """
-        word = self.words[k]
-        if not re.match(r"\d+ \w+ \d{4}", word):
-            return f"in {word}"
-        return f"in the week of {word}" if self.cut == "week" else f"on {word}"
+        noun = self.noun(name)
+        return f"{'on' if DAY.match(noun) else 'in'} {noun}"
 
     def text(self, name: str) -> str:
         """Return a period of the table in words, or one of the matrix, which may be a part of one or several.
@@ -98,7 +133,7 @@ class PeriodNames:
         if match := PIECE.fullmatch(name):
             return f"{self.text(match[1])} ({match[2]}/{match[3]})"
         ends = name.split(" to ")
-        return " to ".join(map(self.text, ends)) if len(ends) == 2 else name
+        return " to ".join(map(self.text, ends)) if len(ends) == 2 else period_text(name)
 
     def at(self, name: str) -> float:
         """Return the place of a period on the axis of time; parts of a period lie within it.
@@ -161,6 +196,7 @@ def policy_done(policy: str, unit: str) -> str:
         "every": f"retrained every {rest.removesuffix('-all')} {unit}",
         "on": f"retrained on {ALARMS.get(rest, f'an alarm of {rest}')}",
         "recalibrate": f"recalibrated each {singular(unit)}",
+        "same": "retrained on the same season",
         "trivial": "constant answer",
     }
     return done.get(kind, f"retrained each {singular(unit)}")
@@ -177,8 +213,10 @@ def policy_action(policy: str, unit: str, deployed: int) -> str:
         return "Keep the model as it is"
     if kind == "recalibrate":
         return f"Keep the model and recalibrate it each {singular(unit)}"
+    if kind == "same":
+        return f"Retrain it each {singular(unit)} on the same season of earlier cycles"
     window = f"the last {_periods(str(deployed), unit)}"
-    rows = {"all": "all history", "same": "the same season of earlier cycles", "on": "the rows since"}.get(kind, window)
+    rows = {"all": "all history", "on": "the rows since"}.get(kind, window)
     rows = "all history" if rest.endswith("-all") else rows
     return f"Retrain it {policy_done(policy, unit).removeprefix('retrained ')} on {rows}".replace(
         " on the rows since", ", with the rows since"

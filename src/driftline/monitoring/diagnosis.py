@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from driftline.auditing.aging import RELATION_Z
 from driftline.auditing.cause import period_help
-from driftline.auditing.findings import RELATION_Z, date_text, p_value
+from driftline.auditing.feature_shift import feature_shifts
+from driftline.auditing.findings import date_text, p_value
 from driftline.auditing.frame import Frame
 from driftline.auditing.matrix import assemble, evaluate, split_halves
 from driftline.auditing.metric import Metric
@@ -33,7 +35,8 @@ def diagnose(batches: Sequence[Rows], model: ModelChoice, metric: Metric) -> str
     matrix = assemble(table, halves, (metric,), losses)
     sizes = measure_sizes(metric, matrix.scores[metric.name], matrix.baselines[metric.name])
     verdict = judge(matrix, metric, sizes.above.low > 0, table.seed.child("tests"))
-    only_inputs = verdict.aged and period_help(table, halves) <= RELATION_Z
+    moved = verdict.aged and any(feature.changed for feature in feature_shifts(table))
+    only_inputs = moved and period_help(table, halves) <= RELATION_Z
     return _sentence(verdict, halves.names, only_inputs, model.columns.labels is None)
 
 
@@ -95,9 +98,9 @@ def _sentence(verdict: Verdict, names: Sequence[str], only_inputs: bool, is_numb
             return f"The relation between inputs and target changed: {dates} ({p}). Retrain on the rows since then."
         return f"The relation between inputs and target changes over time, without a single date ({p})."
     if verdict.miscalibrated and is_number:
-        return "Level or scale of the target moved: predictions are off; no other change was found. Recalibrate."
+        return "Level or scale of the target moved: predictions are off; a changed relation was not found. Recalibrate."
     if verdict.miscalibrated:
-        return "Probabilities are off; no change of the ranking was found. Recalibrate."
+        return "Probabilities are off; a changed relation was not found. Recalibrate."
     if verdict.is_odd and verdict.odd.index == len(names) - 1:
         return "The latest batch is unlike all others: a change, or a problem of its data."
     if verdict.harder:

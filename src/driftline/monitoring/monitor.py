@@ -25,7 +25,7 @@ from driftline.monitoring import watch_file
 from driftline.monitoring.batch_check import BatchCheck
 from driftline.monitoring.models import AnsweredRows, ModelChoice
 from driftline.monitoring.reference import choose_metric, fit_watch, read_reference
-from driftline.monitoring.result import BatchResult
+from driftline.monitoring.result import BatchResult, score_text
 from driftline.monitoring.rows import Columns, label_times, parse_ids, parse_labels, read_batch, read_rows
 from driftline.monitoring.watch_file import Watch
 from driftline.seeds import Seed
@@ -108,11 +108,9 @@ class Monitor:
         reference, quality = watch.reference, watch.reference.quality
         logged = watch.columns.prediction or ", ".join(name for name, _ in watch.columns.probabilities)
         watched = f"predictions in {logged}" if logged else f"model {watch.model.name}"
-        scale, form = (100, ".1f") if metric.unit == "share" else (1, ".3g")
-        interval = f"[{scale * quality.low:{form}}, {scale * quality.high:{form}}]"
         return (
             f"Monitor of {reference.name}: {reference.rows:,} rows, {reference.first} to {reference.last}; {watched}; "
-            f"{metric.title} {metric.text(quality.value)} {interval} on held-out rows; "
+            f"{metric.title} {score_text(metric, quality)} on held-out rows; "
             f"batches checked: {len(self.history)}"
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from driftline.auditing.estimate import Estimate
+from driftline.auditing.findings import interval
 from driftline.auditing.metric import Metric
 from driftline.metrics.per_period import TOLERANCE
 from driftline.monitoring.bins import Moved
@@ -145,8 +146,7 @@ def mean_estimate(values: np.ndarray) -> Estimate:
 
 def score_text(metric: Metric, estimate: Estimate) -> str:
     """Return a score with its interval."""
-    scale, form = (100, ".1f") if metric.unit == "share" else (1, ".3g")
-    return f"{metric.text(estimate.value)} [{scale * estimate.low:{form}}, {scale * estimate.high:{form}}]"
+    return f"{metric.text(estimate.value)} {interval(metric, estimate)}"
 
 
 def estimate_text(metric: Metric, estimate: EstimatedQuality) -> str:

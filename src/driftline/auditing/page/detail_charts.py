@@ -88,19 +88,15 @@ def heat_maps(view: View, charts: PageCharts) -> list[PlacedChart]:
     percent = ", %" if view.factor == 100 else ""
     first = f"{view.metric.title[:1].upper()}{view.metric.title[1:]}{percent}: {_range(view, score)}"
     points = "points behind" if view.factor == 100 else "behind"
-    second = f"{points[:1].upper()}{points[1:]} the model of the same {view.one}: up to {_number(view, behind.max())}"
+    second = f"{points[:1].upper()}{points[1:]} the model of the same {view.one}: up to {view.plain(behind.max())}"
     return [
         charts.add_chart(first, _map(view, charts, score, names, NEW, view.metric.title, first)),
         charts.add_chart(second, _map(view, charts, np.maximum(behind, 0), names, OLD, points, second)),
     ]
 
 
-def _number(view: View, value: float) -> str:
-    return f"{view.factor * value:.1f}" if view.factor == 100 else f"{value:.3g}"
-
-
 def _range(view: View, values: np.ndarray) -> str:
-    return f"pale {_number(view, values.min())}, dark {_number(view, values.max())}"
+    return f"pale {view.plain(values.min())}, dark {view.plain(values.max())}"
 
 
 def _averaged(values: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:

@@ -144,7 +144,10 @@ def _log_facts(view: View) -> list[Fact]:
         "log",
         metric.text(later.value),
         "",
-        (typeset(interval(metric, later)), typeset(f"{metric.text(own.value)} {view.names.within(0)}")),
+        (
+            typeset(interval(metric, later)),
+            typeset(f"{metric.text(own.value)} {view.names.within(view.result.data.periods[0])}"),
+        ),
     )
     number, _, unit = metric.difference(log.above.value, sign=True).partition(" ")
     second = Fact(

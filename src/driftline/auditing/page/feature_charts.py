@@ -10,7 +10,7 @@ import altair as alt
 from driftline.auditing.feature_shift import MIN_DISTANCE, FeatureShift
 from driftline.auditing.histograms import Histogram, now_periods
 from driftline.auditing.page.view import View
-from driftline.auditing.wording import count_text
+from driftline.auditing.wording import count_text, plain_number
 from driftline.report.analysis.curves import Series
 from driftline.report.page.embed import PageCharts, PlacedChart
 from driftline.report.page.look import NEW, OLD, OLD_SOFT, REST, SOFT, look, named_axis
@@ -61,7 +61,7 @@ def features_title(view: View) -> str:
     onsets = Counter(_onset(feature) for feature in moved)
     onset, count = onsets.most_common(1)[0]
     if count > 1 and count * 2 >= len(moved) and onset > 1:
-        return f"{_inputs(count)} start to move {view.names.within(onset)}"
+        return f"{_inputs(count)} start to move {view.names.within(view.names.names[onset])}"
     if len(moved) == 1:
         return f"One of {len(shift.features)} inputs moved: {moved[0].feature}"
     return f"{count_text(len(moved)).capitalize()} of {len(shift.features)} inputs moved, {moved[0].feature} most"
@@ -85,7 +85,7 @@ def describe_feature(feature: FeatureShift, view: View) -> str:
     if max(both.then) >= CONSTANT and max(both.now) < CONSTANT:
         return f"constant until {view.words[onset - 1]}, varies since"
     if feature.last < MIN_DISTANCE or feature.last < feature.largest / 3:
-        return f"moved most {view.names.within(view.names.names.index(feature.largest_at))}, then came back"
+        return f"moved most {view.names.within(feature.largest_at)}, then came back"
     if both.categories:
         return _category_text(both)
     then, now = (_median(both, shares) for shares in (both.then, both.now))
@@ -93,7 +93,7 @@ def describe_feature(feature: FeatureShift, view: View) -> str:
     if abs(now - then) < 0.25 * spread:
         return f"another shape {since}, same middle"
     what = "" if both.measure == "value" else f"{both.measure}: "
-    return f"{what}{'higher' if now > then else 'lower'} {since}, middle {then:.3g} to {now:.3g}"
+    return f"{what}{'higher' if now > then else 'lower'} {since}, middle {plain_number(then)} to {plain_number(now)}"
 
 
 def _category_text(both: Histogram) -> str:
@@ -191,7 +191,9 @@ def _cut_bar(view: View, bins: list[tuple[float, float, float, float]], top: flo
 
 
 def _bin_name(both: Histogram, k: int) -> str:
-    return both.categories[k] if both.categories else f"{both.edges[k]:.4g} to {both.edges[k + 1]:.4g}"
+    if both.categories:
+        return both.categories[k]
+    return " to ".join(plain_number(edge, digits=4) for edge in both.edges[k : k + 2])
 
 
 def _distance(feature: FeatureShift, view: View, charts: PageCharts) -> dict[str, object]:

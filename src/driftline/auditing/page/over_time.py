@@ -181,7 +181,7 @@ def _change_marks(view: View) -> list[Mark]:
             marks.append(Mark(at, f"change {time_text(date.at)}", FAINT))
     since = behind_since(view)
     if since is not None and verdict is not None and (verdict.aged or verdict.miscalibrated):
-        marks.append(Mark(since, f"clearly behind {view.names.within(since)}", OLD))
+        marks.append(Mark(since, f"clearly behind {view.names.within(view.names.names[since])}", OLD))
     return sorted(marks, key=lambda mark: mark.at)[-MAX_MARKS:]
 
 

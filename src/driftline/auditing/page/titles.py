@@ -11,6 +11,7 @@ from driftline.auditing.summary import compared_policy
 from driftline.auditing.wording import typeset
 
 MUCH_OF_GAIN = 0.7
+LESS_EACH = 10  # percentage points of the gain, by which fewer retrainings give more than their share
 ALL_OF_GAIN = 95  # percent, from which fewer retrainings do the same
 
 
@@ -21,13 +22,13 @@ def over_time_title(view: View) -> str:
         return _log_title(view)
     never, new = result.policies[NEVER], compared_policy(result.policies, result.data.deployed)
     reaches = f"{view.done(new.policy)} it averages {_rounded(view, new.quality.value)}"
+    subject = "the model" if metric.unit == "share" else f"the model's {metric.title}"
     worst = _clearly_worst(view, never, new)
     if worst is not None and new.gained.low > 0:
-        at = view.names.within(len(view.words) - len(never.by_period) + worst)
+        at = view.names.within(view.names.names[worst - len(never.by_period)])
         verb = "falls to" if metric.higher_is_better else "rises to"
-        subject = "the model" if metric.higher_is_better else f"the model's {metric.title}"
         return f"Left alone, {subject} {verb} {_rounded(view, never.by_period[worst].value)} {at}; {reaches}"
-    alone = f"Left alone, the model averages {metric.text(never.quality.value)}"
+    alone = f"Left alone, {subject} averages {metric.text(never.quality.value)}"
     gives = f"{view.done(new.policy)}, {metric.text(new.quality.value)}"
     if new.gained.low > 0:
         return f"{alone}; {gives}"
@@ -69,6 +70,8 @@ def policies_title(view: View) -> str:
         return "Nothing beats never retraining for certain"
     best = max(sure, key=lambda r: r.gained.value)
     gain = view.metric.difference(best.gained.value)
+    if policies.recommendation.reason == "no-aging":
+        return f"Retraining gains {gain} at best, and no aging was found"
     if best.policy == RECALIBRATE:
         return f"Recalibration gains {gain}; no retraining surely gains more"
     fewer = [
@@ -78,14 +81,19 @@ def policies_title(view: View) -> str:
         and r.gained.low > 0
         and r.gained.value >= MUCH_OF_GAIN * best.gained.value
     ]
+    if best.retrainings == 1:
+        return f"One retraining gains {gain}; no policy surely gains more"
     if not fewer:
         return typeset(f"Retraining gains {gain}, and fewer retrainings gain much less")
     least = min(fewer, key=lambda r: r.retrainings)
     share = 100 * least.gained.value / best.gained.value
+    if share < 100 * least.retrainings / best.retrainings + LESS_EACH:
+        return f"Retraining gains {gain}, and fewer retrainings gain less"
     if share >= ALL_OF_GAIN:
         times = "retraining gives" if least.retrainings == 1 else "retrainings give"
         return f"{least.retrainings} {times} {share:.0f}% of what {best.retrainings} give"
-    return f"Each retraining buys less: {least.retrainings} of {best.retrainings} give {share:.0f}% of the gain"
+    give = "gives" if least.retrainings == 1 else "give"
+    return f"Each retraining buys less: {least.retrainings} of {best.retrainings} {give} {share:.0f}% of the gain"
 
 
 def policies_note(view: View) -> str:

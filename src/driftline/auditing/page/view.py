@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.findings import interval
 from driftline.auditing.metric import Metric
-from driftline.auditing.wording import PeriodNames, policy_done, singular, typeset
+from driftline.auditing.wording import PeriodNames, plain_number, policy_done, singular, typeset
 from driftline.report.page.look import time_ticks
 
 if TYPE_CHECKING:
@@ -50,9 +49,9 @@ class View:
         unit = f" in units of {self.result.data.target}" if self.metric.unit == "target" else ""
         return f"{name} by {self.one}{unit}, {'higher' if self.metric.higher_is_better else 'lower'} is better"
 
-    @cached_property
+    @property
     def names(self) -> PeriodNames:
-        return PeriodNames(self.result.data.periods, self.result.data.period)
+        return self.result.data.names
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -80,7 +79,7 @@ class View:
         """Return a score or a difference without its unit, which the head of a table has."""
         if not math.isfinite(value):
             return "–"
-        return f"{100 * value:.1f}" if self.factor == 100 else f"{value:.3g}"
+        return f"{100 * value:.1f}" if self.factor == 100 else plain_number(value)
 
     def score(self, estimate: Estimate) -> str:
         """Return a score with its interval, for tooltips."""
