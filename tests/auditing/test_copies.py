@@ -13,6 +13,7 @@ from driftline.auditing.data import summarize
 from driftline.auditing.frame import read_frame
 from driftline.auditing.matrix import split_halves
 from driftline.auditing.metric import CLASS_METRICS
+from driftline.auditing.shift import domain_classifier
 from driftline.auditing.table import AuditTable, Limits, prepare
 
 SIZE, PERIODS = 80, 5
@@ -67,3 +68,18 @@ def test_periods_of_one_class_are_named() -> None:
     table = audited(frame)
     warnings = " ".join(summarize(table, (CLASS_METRICS["auc"],), True, None).warnings)
     assert f"1 of {PERIODS} periods has rows of one class only, such as period 2: a model" in warnings
+
+
+def test_copies_do_not_help_to_tell_periods_apart() -> None:
+    table = audited(repeated())
+    aucs = [domain_classifier(table, k).auc for k in range(1, PERIODS)]
+    assert np.mean([auc.value for auc in aucs]) == pytest.approx(0.5, abs=0.12), "a copy in both halves gives 0.9"
+    assert min(auc.high - auc.low for auc in aucs) > 0.25, "20 rows against 20, not 80 against 80: 0.18"
+
+
+def test_new_classes_are_named() -> None:
+    frame = repeated()
+    frame.loc[4 * SIZE :, "y"] = np.where(frame["x"][4 * SIZE :] > 0, "maybe", frame["y"][4 * SIZE :])
+    warnings = " ".join(summarize(audited(frame), (CLASS_METRICS["accuracy"],), True, None).warnings)
+    assert "class 'maybe' first occurs in period 5: no model trained before can answer it" in warnings
+    assert "class 'yes'" not in warnings

@@ -217,6 +217,12 @@ def test_warnings_about_a_table() -> None:
     assert "'same' is constant" in output
     assert "'nothing' is empty" in output
     assert "'born' is a date" in output
+    assert "away" not in output
+    known = frame[["when", "x", "y"]].assign(code=np.where(frame["y"] == "yes", 7.0, 3.0), twice=np.arange(n) // 50)
+    leaks = " | ".join(check_table(read_frame(known, time="when", target="y")))
+    assert "'code' gives the target 'y' away; check that it is known before the target" in leaks
+    words = frame[["when", "x", "y"]].assign(note=[f"order {k} came late" for k in range(n)])
+    assert "'note'" not in " | ".join(check_table(read_frame(words, time="when", target="y"))), "texts differ anyway"
     copies = read_frame(frame[["when", "x", "y"]], time="when", target="y")
     assert "100 of 200 rows are copies" in " | ".join(check_table(copies))
     other = frame.assign(y=np.resize(["yes", "no"], n))

@@ -9,13 +9,14 @@ import pytest
 from tests.auditing.test_findings import DATE, NAMES, SIZES, STRONG, aged, aging, order, text, verdict
 from tests.auditing.test_policies import PARTS, Aged, Calm, policy
 
-from driftline.auditing.answers import Horizons, horizon_answer, policy_answer
+from driftline.auditing.answers import Horizons, _inputs, horizon_answer, policy_answer
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.findings import findings
 from driftline.auditing.horizons import AgeCurve, Horizon
 from driftline.auditing.metric import CLASS_METRICS
 from driftline.auditing.recommendation import Costs, recommend
 from driftline.auditing.shape import Cut, Shape
+from driftline.auditing.shift import MeanLoss, PeriodLoss, Shift
 from driftline.auditing.verdict import PairTests
 
 FELL = Estimate(0.85, 0.82, 0.88)
@@ -106,3 +107,19 @@ def test_probabilities_that_are_too_sure_or_too_timid(slope: tuple[float, float,
 def test_few_periods() -> None:
     few = replace(aging(verdict(recalibrated=PairTests(order(0.4), 0.5))), periods=tuple("abcdefgh"))
     assert "With only 8 periods an abrupt change may stay unnoticed" in " ".join(findings(few, NAMES))
+
+
+@pytest.mark.parametrize(("auc", "text"), [(0.57, "does not surely distinguish"), (0.6, "AUC 0.60 [0.53, 0.67]")])
+def test_the_farthest_of_many_periods_is_corrected(auc: float, text: str) -> None:
+    """One of 15 intervals that leaves out 0.5 is no finding; that of the largest AUC is 1.5 times as wide."""
+    one = Estimate(auc, auc - 0.047, auc + 0.047)
+    loss = PeriodLoss(one, one, one, 100, 100, 90.0, 1.0, one)
+    shift = Shift((), {f"2024-{k:02d}": loss for k in range(1, 16)}, MeanLoss(one, one, one, 15), ())
+    assert shift.inputs_moved == ("AUC 0.60" in text)
+    assert text in " ".join(_inputs(shift, False, NAMES))
+
+
+def test_a_late_aging_that_is_not_certain_does_not_hide_what_newer_rows_gained() -> None:
+    newer = (Estimate(0.03, 0.01, 0.05), Estimate(0.0, -0.01, 0.01))
+    found = answer([BEST, HISTORY, NEVER, TRIVIAL], Calm, newer)
+    assert "No aging was found. All the same, newer rows gain +3.0 points [1.0, 5.0]" in found

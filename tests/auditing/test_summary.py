@@ -98,6 +98,35 @@ def test_a_gain_of_recalibration_is_not_called_one_of_retraining(result: AuditRe
     assert policies_title(View(repaired)) == "Recalibration gains 10.0 points; no retraining surely gains more"
 
 
+def test_fewer_retrainings_are_praised_only_for_more_than_their_share(result: AuditResult) -> None:
+    policies = result.policies
+    assert policies is not None
+
+    def title(*gains: tuple[int, float], reason: str = "knee") -> str:
+        made = [
+            replace(policies["all-history"], retrainings=n, gained=Estimate(gain, gain - 0.01, gain + 0.01))
+            for n, gain in gains
+        ]
+        known = recommending(replace(policies, results=(*made, policies["never"])), "never", reason)
+        return policies_title(View(replace(result, policies=known)))
+
+    assert title((9, 0.1), (8, 0.089)) == "Retraining gains 10.0 points, and fewer retrainings gain less"
+    assert title((9, 0.1), (1, 0.08)) == "Each retraining buys less: 1 of 9 gives 80% of the gain"
+    assert title((9, 0.1), (3, 0.098)) == "3 retrainings give 98% of what 9 give"
+    assert title((1, 0.1)) == "One retraining gains 10.0 points; no policy surely gains more"
+    assert title((9, 0.1), reason="no-aging") == "Retraining gains 10.0 points at best, and no aging was found"
+
+
+def test_an_odd_loss_is_behind_only_by_an_amount_that_shows(result: AuditResult) -> None:
+    aging = result.aging
+    assert aging is not None
+    quiet = calm(aging)
+    rounding, real = (replace(quiet.sizes, staleness=Estimate(v, v / 2, 2 * v)) for v in (1e-17, 0.02))
+    assert not replace(quiet, sizes=rounding).is_behind
+    assert replace(quiet, sizes=real).is_behind
+    assert replace(quiet, sizes=real).is_uncertain
+
+
 def test_a_long_list_keeps_the_recommended_policy(result: AuditResult) -> None:
     policies = result.policies
     assert policies is not None

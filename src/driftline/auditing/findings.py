@@ -107,21 +107,7 @@ def _changes(aging: Aging, shape: Shape, p: str, names: PeriodNames) -> list[str
     """Return how the relation between inputs and target changed over time."""
     metric, dates = aging.metric, aging.verdict.dates
     if shape.kind == "abrupt":
-        on = "on" if isinstance(dates[0].at, np.datetime64) else "at"
-        losses = [amount(metric, loss) for loss in aging.loss_since]
-        if len(dates) == 1:
-            return [
-                f"The model ages: {on} {date_text(dates[0])} the relation between inputs and target changed ({p}). "
-                f"Since then an older model loses {losses[0]}."
-            ]
-        each = [
-            f"{on} {date_text(date)}, after which an older model loses {loss}"
-            for date, loss in zip(dates, losses, strict=True)
-        ]
-        return [
-            f"The model ages: the relation between inputs and target changed {times_text(len(dates))} ({p}): "
-            f"{'; '.join(each)}."
-        ]
+        return [_cuts(aging, p)]
     if shape.kind == "temporary":
         begin, end = (date_text(date) for date in dates)
         return [
@@ -147,6 +133,23 @@ def _changes(aging: Aging, shape: Shape, p: str, names: PeriodNames) -> list[str
         f"The model ages: the relation between inputs and target changes over time ({p}), but "
         f"{len(aging.periods)} periods do not show in which shape."
     ]
+
+
+def _cuts(aging: Aging, p: str) -> str:
+    """Return when the relation changed, and what models of before lose since."""
+    dates, losses = aging.verdict.dates, [amount(aging.metric, loss) for loss in aging.loss_since]
+    on = "on" if isinstance(dates[0].at, np.datetime64) else "at"
+    if len(dates) == 1:
+        return (
+            f"The model ages: {on} {date_text(dates[0])} the relation between inputs and target changed ({p}). "
+            f"Since then an older model loses {losses[0]}."
+        )
+    each = [
+        f"{on} {date_text(date)}, after which an older model loses {loss}"
+        for date, loss in zip(dates, losses, strict=True)
+    ]
+    times = times_text(len(dates))
+    return f"The model ages: the relation between inputs and target changed {times} ({p}): {'; '.join(each)}."
 
 
 def _per_unit(aging: Aging) -> Estimate:

@@ -57,8 +57,8 @@ def _alarms(alarms: Mapping[str, Sequence[str]], names: PeriodNames) -> SummaryR
     first: dict[str, list[str]] = {}
     for name, periods in alarms.items():
         if periods:
-            first.setdefault(names.text(periods[0]), []).append(DETECTORS.get(name, name))
+            first.setdefault(names.within(periods[0]), []).append(DETECTORS.get(name, name))
     if not first:
         return SummaryRow("Alarms", "None fired" if alarms else "Not run")
-    fired = "; ".join(f"{', '.join(detectors)} in {period}" for period, detectors in first.items())
+    fired = "; ".join(f"{', '.join(detectors)} {period}" for period, detectors in first.items())
     return SummaryRow("Alarms", f"{sum(map(len, first.values()))} of {len(alarms)} fired:", f"first {fired}")

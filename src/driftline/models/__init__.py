@@ -32,6 +32,8 @@ def build(
 
 def factory(name: str) -> Callable[..., Network]:
     """Return the function behind a name, also one such as `sklearn.linear_model.Perceptron` or `timm:resnet18`."""
+    if name.startswith(("lightgbm.", "xgboost.")) and ":" not in name:
+        name = ":".join(name.rsplit(".", 1))
     if name.startswith("sklearn.") and ":" not in name:
         from driftline.models.sklearn_models import sklearn_factory
 
