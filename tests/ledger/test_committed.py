@@ -79,7 +79,6 @@ WAITING = {
     "refinement/news.cpu",
     "seq-to-final/table-13.cpu",
     "seq-to-final/table-14.cpu",
-    "seq-to-final/table-15.cpu",
     "test-time/cifar10.cpu",
     "test-time/imagenet-val.cpu",
 }

@@ -249,7 +249,11 @@ def test_numbers_of_a_figure_can_be_added(tmp_path: Path, ledger: Callable[..., 
     scores = read_results(tmp_path / "all")["path"].scores
     assert scores["metric"].unique().tolist() == ["final-accuracy"]
     assert dict(zip(scores["stat"], scores["value"], strict=True)) == {"own, 0.0": 0.2, "redone, 0.0": 0.3}
+    assert ledger(*add, "--value", "accuracy,n", "--by", "statistics,s")[0] == 0
+    scores = read_results(tmp_path / "all")["path"].scores
+    assert scores["metric"].value_counts().to_dict() == {"accuracy": 2, "n": 3}
     assert ledger(*add, "--value", "accuracy")[0] != 0, "two values of one seed"
+    assert ledger(*add, *columns, "--metric", "a,b")[0] != 0, "two names for one column"
     code, text = ledger(*add, "--value", "loss")
     assert code != 0
     assert "path.csv has no column loss: it has the columns panel, method, seed" in " ".join(text.split())

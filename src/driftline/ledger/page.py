@@ -171,7 +171,7 @@ def _column(name: str, found: Sequence[Pair]) -> str:
     """Return the header of a column: the metric, what its cells have, and the sample size."""
     cells = ", printed / ours" if any(one.printed is not None for one in found) else ""
     sizes = [one.ours.n for one in found if one.ours.n]
-    n = f" (n = {count_range(sizes)} {found[0].ours.unit})" if sizes else ""
+    n = f" (n = {f'{count_range(sizes)} {found[0].ours.unit}'.rstrip()})" if sizes else ""
     return f"{name}{cells}{n}"
 
 

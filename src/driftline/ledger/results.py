@@ -7,7 +7,7 @@ statistic; `card.json` what the cards of all runs share, and what those of each 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -102,19 +102,20 @@ class Result:
 class FigureColumns:
     """The columns of a figure's CSV file that hold its scores."""
 
-    value: str
+    metrics: Mapping[str, str]
+    """The columns of values, and the metric of each."""
     by: tuple[str, ...]
     """The statistic of a row is its values in these columns."""
-    metric: str
 
     def to_scores(self, frame: pd.DataFrame, path: Path) -> pd.DataFrame:
         """Return the rows that have a value, as scores; figures without seeds have seed 0."""
-        missing = [name for name in (self.value, *self.by) if name not in frame]
+        missing = [name for name in (*self.metrics, *self.by) if name not in frame]
         if missing:
             raise UserError(f"{path} has no column {missing[0]}: it has the columns {', '.join(map(str, frame))}")
-        frame = frame.dropna(subset=self.value)
         stat = frame[list(self.by)].astype(str).agg(", ".join, axis=1) if self.by else "mean"
-        return frame.assign(metric=self.metric, stat=stat, value=frame[self.value], seed=frame.get("seed", 0))
+        frame = frame.assign(stat=stat, seed=frame.get("seed", 0))
+        each = [frame.assign(metric=metric, value=frame[name]) for name, metric in self.metrics.items()]
+        return pd.concat(each).dropna(subset="value")
 
 
 def read_results(folder: Path) -> dict[str, Result]:

@@ -14,7 +14,7 @@ from driftline.errors import UserError
 
 if TYPE_CHECKING:
     from driftline.ledger.results import FigureColumns
-    from driftline.record.run import Run
+    from driftline.record.run import Record
 
 app = typer.Typer(invoke_without_command=True, help="Compare results with the published tables and figures.")
 
@@ -79,11 +79,13 @@ def add(
     name: Annotated[str | None, typer.Option(help="Name of the result. [default: the recipe's]")] = None,
     command: Annotated[str | None, typer.Option(help="The exact command. [default: driftline run recipe:NAME]")] = None,
     note: Annotated[str, typer.Option(help="The scale in words: what is smaller than in the paper.")] = "",
-    value: Annotated[str | None, typer.Option(help="For the CSV file of a figure: the column of its values.")] = None,
+    value: Annotated[
+        str | None, typer.Option(help="For the CSV file of a figure: the columns of its values, separated by commas.")
+    ] = None,
     by: Annotated[
         str | None, typer.Option(help="The columns that name a value's statistic, separated by commas.")
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="The metric of these values. [default: the column's name]")] = None,
+    metric: Annotated[str | None, typer.Option(help="The metrics of these columns. [default: their names]")] = None,
     results: Folder = Path("results"),
 ) -> None:
     """Add finished runs, a table of scores or the numbers of a figure to the results."""
@@ -104,8 +106,7 @@ def add(
     else:
         from driftline.cli.select_runs import select_runs
 
-        record = select_runs(None, source, None)
-        missing = _missing(recipe, command, record.runs)
+        record, missing = _of_recipe(recipe, command, select_runs(None, source, None))
         header = ledger_results.header_of_runs(record.runs, command, recipe or "", note, missing)
         ledger_results.add_runs(results, chosen, record, header)
     echo(f"result: {results / chosen}")
@@ -119,7 +120,11 @@ def _figure_columns(value: str | None, by: str | None, metric: str | None) -> Fi
         if by or metric:
             raise UserError("--by and --metric describe the values of a figure: give their column with --value")
         return None
-    return FigureColumns(value, tuple(split_names("--by", by)), metric or value)
+    columns = split_names("--value", value)
+    metrics = split_names("--metric", metric) or columns
+    if len(metrics) != len(columns):
+        raise UserError(f"--value has {len(columns)} columns and --metric {len(metrics)} names: give one for each")
+    return FigureColumns(dict(zip(columns, metrics, strict=True)), tuple(split_names("--by", by)))
 
 
 def _name(name: str | None) -> str:
@@ -130,16 +135,17 @@ def _name(name: str | None) -> str:
     return name
 
 
-def _missing(recipe: str | None, command: str, runs: tuple[Run, ...]) -> list[str]:
-    """Return the runs of a recipe that are not there; other commands may run other methods and seeds."""
+def _of_recipe(recipe: str | None, command: str, record: Record) -> tuple[Record, list[str]]:
+    """Return the runs of a recipe, and which are missing; all runs of another command, which may have other methods."""
     from driftline.recipes import PREFIX
+    from driftline.record.run import Record
     from driftline.spec import read
 
-    if not recipe:
-        return []
-    spec = read(f"{PREFIX}{recipe}")
-    if command != f"driftline run {PREFIX}{recipe}":
-        return []
+    if not recipe or command != f"driftline run {PREFIX}{recipe}":
+        return record, []
+    expected = [(job.label, job.seed) for job in read(f"{PREFIX}{recipe}").jobs(default_model="mlp")]
+    runs = [run for run in record.runs if (run.method, run.seed) in expected]
+    if not runs:
+        raise UserError(f"none of these {len(record.runs)} runs is one of recipe:{recipe}")
     present = {(run.method, run.seed) for run in runs}
-    expected = [(job.label, job.seed) for job in spec.jobs(default_model="mlp")]
-    return [f"{label} seed {seed}" for label, seed in expected if (label, seed) not in present]
+    return Record(runs), [f"{label} seed {seed}" for label, seed in expected if (label, seed) not in present]
