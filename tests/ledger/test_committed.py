@@ -51,6 +51,12 @@ def test_printed_numbers_of_the_page_are_published_ones() -> None:
         assert {pair.printed for pair in pairs(comparison, RESULTS) if pair.printed is not None} <= published
 
 
+def test_every_metric_of_a_comparison_is_in_its_result() -> None:
+    for comparison in COMPARISONS:
+        found = {f"{pair.metric}:{pair.stat}" for pair in pairs(comparison, RESULTS)}
+        assert comparison.result not in RESULTS or found == set(comparison.metrics), comparison
+
+
 def test_the_catalog_has_every_table_and_figure_once() -> None:
     names = [item.id for item in ITEMS]
     assert len(set(names)) == len(names)
