@@ -35,6 +35,10 @@ class Evidence(Protocol):
         """The methods that know no more than the others, in order of name."""
 
     @property
+    def uses_labels(self) -> frozenset[str]:
+        """The methods that learn from labels; the others adapt to inputs alone, or never change."""
+
+    @property
     def times(self) -> Sequence[str]:
         """Names of the periods or steps."""
 

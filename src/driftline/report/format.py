@@ -79,14 +79,18 @@ def format_images(count: float | None) -> str:
     return NONE if count is None or math.isnan(count) else f"{count:,.0f} images"
 
 
-def format_p(p: float) -> str:
-    """Return a p-value.
+def format_p(p: float, relation: bool = False) -> str:
+    """Return a p-value, after an equals sign or "<" if a relation is wanted.
 
     >>> format_p(0.0312), format_p(0.00002), format_p(float("nan"))
     ('0.031', '<0.001', '–')
+    >>> format_p(0.0312, relation=True), format_p(0.00002, relation=True)
+    ('= 0.031', '< 0.001')
     """
     if math.isnan(p):
         return NONE
+    if relation:
+        return "< 0.001" if p < 0.001 else f"= {p:.3f}"
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 

@@ -64,9 +64,13 @@ def test_ranks_at_equal_compute_are_of_methods_that_spend_no_more_than_usual() -
 def test_a_method_is_separated_only_by_enough_settings() -> None:
     few = board()
     assert not few.separated.any(), "four settings cannot reach 5%"
+    sentence = " None can be: 2 comparisons over 4 settings have a corrected p of at least 0.250."  # 2 of 2 / 2^4
+    assert few.inseparable == sentence
+    assert sentence in " ".join(leaderboard_table(few).notes)
     many = np.tile([[0.9, 0.8, 0.895]], (10, 1)) + np.random.default_rng(0).normal(0, 0.001, (10, 1))
     many[::2, 2] += 0.01
     assert board(many).separated.tolist() == [False, True, False]
+    assert board(many).inseparable == ""
 
 
 def test_the_table_says_the_answer_and_what_it_depends_on() -> None:

@@ -70,6 +70,11 @@ class Group:
         found = [method for method, role in self.roles.items() if role == "baseline"]
         return min(found, key=self._labels_needed, default=None)
 
+    @cached_property
+    def uses_labels(self) -> frozenset[str]:
+        """The methods that learn from labels; the others adapt to inputs alone, or never change."""
+        return frozenset(method for method in self.methods if self._labels_needed(method))
+
     def _labels_needed(self, method: str) -> int:
         needs = self.runs_of(method)[0].card.protocol.get("required_reveal", "labels")
         return ("inputs", "errors", "labels").index(needs)

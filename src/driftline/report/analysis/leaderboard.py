@@ -122,6 +122,15 @@ class Leaderboard:
         ]
         return np.asarray(holm(p) < 0.05)
 
+    @property
+    def inseparable(self) -> str:
+        """A sentence if the test separates no method whatever the scores are, because of its many comparisons."""
+        others, n = len(self.methods) - 1, len(self.settings)
+        smallest = min(1.0, others * 2.0 ** (1 - n))
+        if smallest < 0.05:
+            return ""
+        return f" None can be: {others} comparisons over {n} settings have a corrected p of at least {smallest:.3f}."
+
     def against(self, other: int) -> SignedRank:
         """Return the probability that the choice is better than another method, over settings."""
         rng = Seed(0).child("signed-rank", self.methods[other]).numpy()

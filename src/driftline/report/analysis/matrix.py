@@ -99,7 +99,8 @@ class MatrixView:
 
     @property
     def title(self) -> str:
-        return f"{len(self.methods)} methods in {len(self.columns)} benchmarks"
+        plain = {column.benchmark for column in self.columns} <= set(registry.names("benchmark"))
+        return f"{len(self.methods)} methods in {len(self.columns)} {'benchmarks' if plain else 'settings'}"
 
 
 def views(record: Record) -> list[MatrixView]:

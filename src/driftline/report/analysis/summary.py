@@ -33,6 +33,11 @@ class Results:
         return sorted(self.table.group.ranked)
 
     @property
+    def uses_labels(self) -> frozenset[str]:
+        """The methods that learn from labels."""
+        return self.table.group.uses_labels
+
+    @property
     def times(self) -> list[str]:
         """Names of the periods or steps."""
         return time_names(self.table.group)

@@ -37,7 +37,7 @@ class CriticalDifference(Figure):
             notes.append(
                 f"In color: methods that Wilcoxon's signed-rank test over {len(board.settings)} settings, "
                 "Holm-corrected, does not separate from the best mean rank. Nemenyi's critical difference would be "
-                f"{difference:.1f} ranks."
+                f"{difference:.1f} ranks.{board.inseparable}"
             )
         return to_table(rows, notes)
 

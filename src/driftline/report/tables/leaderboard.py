@@ -75,9 +75,9 @@ def notes(board: Leaderboard) -> Iterator[str]:
     f, p = iman_davenport(board.means)
     apart = [board.methods[j] for j in range(k) if board.separated[j]]
     yield (
-        f"Friedman's test (Iman and Davenport): F = {f:.2f}, p = {format_p(p)}. Nemenyi's critical difference is "
-        f"{nemenyi_difference(k, n):.1f} ranks and depends on which methods are listed. Separated from the best mean "
-        f"rank (Wilcoxon over settings, Holm-corrected): {', '.join(apart) or 'none'}."
+        f"Friedman's test (Iman and Davenport): F = {f:.2f}, p {format_p(p, relation=True)}. Nemenyi's critical "
+        f"difference is {nemenyi_difference(k, n):.1f} ranks and depends on which methods are listed. Separated from "
+        f"the best mean rank (Wilcoxon over settings, Holm-corrected): {', '.join(apart) or 'none'}.{board.inseparable}"
     )
     yield f"Settings: {', '.join(board.settings)}. Those that share data are not independent."
     if board.left_out:
