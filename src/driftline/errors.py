@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 MAX_LISTED = 100  # known names in a message
+FEW_NAMES = 40  # that a message lists beside a guess
 
 
 class UserError(Exception):
@@ -65,7 +66,7 @@ def shorten(text: str, limit: int = 80) -> str:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:
-    """Return the error for an unknown name, with the nearest valid one.
+    """Return the error for an unknown name, with the nearest valid one, and all if there is none or they are few.
 
     >>> print(unknown_name("method", "emr", ["erm", "ft"]))
     no method 'emr'. Did you mean 'erm'? Known: erm, ft
@@ -76,5 +77,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str], hint: str = "") -> 
     near = near or [one for one in lower if name and name.lower() in one.split()]  # date, in "order date"
     near = near or difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
     guess = f" Did you mean '{lower[near[0]]}'?" if near else ""
+    if near and len(names) > FEW_NAMES:
+        return UserError(f"no {kind} '{name}'.{guess}{hint.removeprefix('.')}")
     rest = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
     return UserError(f"no {kind} '{name}'.{guess} Known: {', '.join(names[:MAX_LISTED]) or 'none'}{rest}{hint}")

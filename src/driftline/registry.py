@@ -19,7 +19,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
-from driftline.errors import UserError, unknown_name
+from driftline.errors import FEW_NAMES, UserError, unknown_name
 from driftline.io import user_code, user_objects
 
 if typing.TYPE_CHECKING:
@@ -113,7 +113,9 @@ def get(kind: str, name: str) -> Any:
     if name not in _things[kind]:
         _load_plugins(kind)
     if name not in _things[kind]:
-        raise unknown_name(kind, name, names(kind), _dotted_hint(name))
+        known = names(kind)
+        hint = f". `driftline list {kind}s` shows all" if len(known) > FEW_NAMES else ""
+        raise unknown_name(kind, name, known, _dotted_hint(name) or hint)
     return _things[kind][name]
 
 

@@ -170,7 +170,7 @@ def check_names(data: str | None, methods: str | None) -> None:
     """
     if data is not None and data.endswith(TABLE_SUFFIXES) and not data.startswith("table:"):
         raise UserError(
-            f"--data takes a dataset's name; a table of your own is --data table --set data.path={data} "
+            f"--data takes a dataset's name; for your own table use --data table --set data.path={data} "
             "--set data.time=COLUMN --set data.target=COLUMN"
         )
     for method in (methods or "").split(","):

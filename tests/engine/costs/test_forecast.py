@@ -277,7 +277,7 @@ def test_the_command_says_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
-    [([], "needs a benchmark's name"), (["x", "--format", "xml"], "text or json")],
+    [([], "give a benchmark, matrix, or recipes"), (["x", "--format", "xml"], "text or json")],
 )
 def test_mistakes_are_told(words: list[str], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):

@@ -134,8 +134,8 @@ def split_upstream(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples,
     group, names = dataset.samples.group, dataset.clusters
     if names is None or group is None or len(names) < 2:
         raise UserError(
-            f"dataset '{dataset.name}' has no clusters, and refinement needs upstream data and at least one cluster "
-            "that is not: name them with --set data.cluster=COLUMN of a table or Samples(group=...), or use "
+            f"dataset '{dataset.name}' has no clusters, and refinement needs a cluster of upstream data and at least "
+            "one other: name them with --set data.cluster=COLUMN of a table or Samples(group=...), or use "
             "digit-clusters, image-clusters, intent-clusters, news-clusters, tiny-qa, qa or nli"
         )
     inside = np.flatnonzero(group == 0)

@@ -51,7 +51,7 @@ def plan(
         raise UserError(f"--format {format}: give text or json")
     names, flags = _split_flags([*(what or []), *context.args])
     if not names:
-        raise UserError("driftline plan needs a benchmark's name, matrix, or recipes")
+        raise UserError("give a benchmark, matrix, or recipes to plan")
     with ForecastProgress(" ".join(names), quiet) as progress:
         from driftline.cli.commands.run import spec_content
         from driftline.engine.costs.forecast import PROFILING_SECONDS, forecast

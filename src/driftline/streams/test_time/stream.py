@@ -181,7 +181,10 @@ def corruption_stream(
 
 def _check_images(source: Samples, shape: tuple[int, ...]) -> None:
     if len(shape) != 4 or shape[3] != 3 or source.x.dtype != np.uint8:
-        raise UserError(f"corruptions are made for color images in bytes; these inputs have the shape {shape[1:]}")
+        raise UserError(
+            f"corruptions are made for color images in bytes, such as those of color-digits or cifar10; these inputs "
+            f"have the shape {shape[1:]}"
+        )
 
 
 def _check_numbers(n_images: int, batch: int, images_per_point: int, jpeg: int | None) -> None:
