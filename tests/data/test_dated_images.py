@@ -93,7 +93,7 @@ def test_a_pattern_of_ones_own(folder):
     assert named.time.tolist() == [2019, 2019, 2020]
     for pattern, message in (
         (r"\d{4}", "no group"),
-        ("(", "no regular expression"),
+        ("(", "is not a regular expression"),
         (r"(?P<time>z+)", "no time in the name of"),
     ):
         with pytest.raises(UserError, match=message):

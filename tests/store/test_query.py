@@ -107,7 +107,7 @@ def test_an_extension_is_not_installed(files: list[Path]) -> None:
 
 
 def test_several_statements_are_refused_by_name(files: list[Path]) -> None:
-    with pytest.raises(UserError, match="a query is a single SELECT"):
+    with pytest.raises(UserError, match="a query must be a single SELECT"):
         rows("select 1; select 2", files)
 
 

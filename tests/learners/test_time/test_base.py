@@ -178,7 +178,7 @@ def test_layer_and_group_norm_are_adapted_too_even_to_one_input(norm: nn.Module)
 
 
 def test_networks_without_batch_norm_are_nothing_for_bn() -> None:
-    with pytest.raises(UserError, match="it would be frozen"):
+    with pytest.raises(UserError, match="it would not adapt"):
         ready(BN(), layered(nn.GroupNorm(2, 4)))
 
 
