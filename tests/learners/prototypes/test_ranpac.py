@@ -77,6 +77,21 @@ def test_the_ridge_is_the_best_on_the_last_fifth() -> None:
     assert best_ridge(hidden, y) == best
 
 
+def test_the_ridge_follows_the_scale_of_the_features() -> None:
+    """By normal equations; features ten times as large need a ridge a hundred times as large."""
+    chosen = []
+    for scale in (0.1, 1.0, 10.0, 100.0):
+        rng = np.random.default_rng(3)
+        hidden, y = scale * np.maximum(rng.normal(size=(60, 20)), 0), np.eye(3)[rng.integers(0, 3, 60)]
+        fitted, rest = slice(0, 48), slice(48, 60)
+        gram, targets = hidden[fitted].T @ hidden[fitted], hidden[fitted].T @ y[fitted]
+        solved = [np.linalg.solve(gram + ridge * np.eye(20), targets) for ridge in RIDGES]
+        errors = [np.square(hidden[rest] @ weights - y[rest]).mean() for weights in solved]
+        chosen.append(best_ridge(hidden, y))
+        assert chosen[-1] == RIDGES[np.argmin(errors)]
+    np.testing.assert_allclose(np.diff(np.log10(chosen)), 2)
+
+
 def test_the_order_and_the_division_of_samples_do_not_matter_but_for_the_ridge() -> None:
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(40, 6)).astype(np.float32), rng.integers(0, 4, 40)
