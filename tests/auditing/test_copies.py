@@ -74,7 +74,7 @@ def test_copies_do_not_help_to_tell_periods_apart() -> None:
     table = audited(repeated())
     aucs = [domain_classifier(table, k).auc for k in range(1, PERIODS)]
     assert np.mean([auc.value for auc in aucs]) == pytest.approx(0.5, abs=0.12), "a copy in both halves gives 0.9"
-    assert min(auc.high - auc.low for auc in aucs) > 0.25, "20 rows against 20, not 80 against 80: 0.18"
+    assert min(auc.high - auc.low for auc in aucs) > 0.4, "20 rows against 20, not 80 against 80: 0.26"
 
 
 def test_new_classes_are_named() -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import driftline
 from driftline.auditing import AuditResult
 from driftline.auditing.aging import Aging
+from driftline.auditing.change_date import ChangeDate
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.examples import table
 from driftline.auditing.page.titles import over_time_title, policies_title
 from driftline.auditing.page.view import View
 from driftline.auditing.recommendation import Policies
+from driftline.auditing.shape import Cut, Shape
 from driftline.auditing.summary import Summary, cheaper_policy, summarize_model
 
 pytestmark = pytest.mark.xdist_group("audit-summary")
@@ -46,10 +49,26 @@ def calm(aging: Aging) -> Aging:
 def test_a_changed_relation_is_dated_and_retrained(result: AuditResult) -> None:
     found = result.summary
     assert (found.word, found.tone) == ("Retrain", "act")
-    assert found.sentences[0].startswith("The relation between inputs and target changed on ")
+    assert found.sentences[0].startswith("The relation between inputs and target changed ")
     assert "Jul 2024" in found.sentences[0] or "Jun 2024" in found.sentences[0]
     assert [row.label for row in found.rows] == ["Gain", "Cause", "How sure", "If costly"]
     assert found.rows[2].answer == "Sure:"
+
+
+def test_a_date_is_as_precise_as_its_interval(result: AuditResult) -> None:
+    assert result.aging is not None
+    assert result.policies is not None
+    day, hour = np.datetime64("2024-05-14T03"), np.timedelta64(1, "h")
+    dates = {
+        "on 14 May 2024.": ChangeDate(day, day - hour, day + hour),
+        "around 14 May 2024.": ChangeDate(day, day - 4 * hour, day + hour),
+        "at 2021.": ChangeDate(2021.0, 2021.0, 2021.0),
+        "between 2021 and 2022.": ChangeDate(2021.0, 2021.0, 2022.0),
+    }
+    for text, date in dates.items():
+        aging = judged(result.aging, shape=Shape("abrupt", cuts=(Cut(5),)), dates=(date,))
+        found = summarize_model(aging, result.policies, result.data)
+        assert found.sentences[0] == f"The relation between inputs and target changed {text}"
 
 
 def test_another_word_where_the_finding_differs(result: AuditResult) -> None:

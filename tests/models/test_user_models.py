@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import Perceptron
 
 from driftline import models
 from driftline.errors import UserError
@@ -226,3 +229,14 @@ def test_lazy_layers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "lazy.py").write_text("from torch import nn\ndef make(outputs): return nn.LazyLinear(outputs)\n")
     with pytest.raises(UserError, match=r"lazy.py:make' has lazy layers: give them sizes"):
         models.build(f"{tmp_path}/lazy.py:make", shape=(3,), outputs=2)
+
+
+def test_estimators_of_lightgbm_and_xgboost_have_dotted_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    class XGBClassifier(Perceptron):
+        pass
+
+    package = ModuleType("xgboost")
+    package.XGBClassifier = XGBClassifier  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "xgboost", package)
+    XGBClassifier.__module__ = "xgboost"
+    assert isinstance(models.build("xgboost.XGBClassifier", (4,), 3, Seed(1)).template, XGBClassifier)

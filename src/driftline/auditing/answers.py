@@ -162,7 +162,8 @@ def shift_answer(shift: Shift | None, labels: LabelShift, data: DataSummary, har
         texts.append("There are no feature columns, so nothing is known about the inputs.")
     texts.append(_distribution("Labels", labels.labels))
     if labels.predictions is not None:
-        texts.append(_distribution("Predictions of the first model", labels.predictions))
+        whose = "Logged predictions" if data.prediction else "Predictions of the first model"
+        texts.append(_distribution(whose, labels.predictions))
     within = labels.within_classes
     if labels.labels.significant and within is not None and not within.significant:
         texts.append(f"Within classes no significant shift of its scores was found ({p_value(within.p)}).")

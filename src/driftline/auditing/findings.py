@@ -61,6 +61,14 @@ def date_text(date: ChangeDate) -> str:
     return texts[0] if texts[1] == texts[2] else f"{texts[0]} (between {texts[1]} and {texts[2]})"
 
 
+def when_text(date: ChangeDate) -> str:
+    """Return the date of a change, as precisely as its interval is."""
+    at, low, high = map(time_text, (date.at, date.low, date.high))
+    if low == high:
+        return f"{'on' if isinstance(date.at, np.datetime64) else 'at'} {at}"
+    return f"around {at}" if isinstance(date.at, np.datetime64) else f"between {low} and {high}"
+
+
 def findings(aging: Aging, names: PeriodNames) -> list[str]:
     """Return all sentences about aging, change and difficulty; `names`: the periods in words."""
     verdict = aging.verdict

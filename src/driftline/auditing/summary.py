@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from driftline.auditing.aging import Aging
 from driftline.auditing.data import DataSummary
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.findings import amount, behind_text, interval, p_value
+from driftline.auditing.findings import amount, behind_text, interval, p_value, when_text
 from driftline.auditing.policies import PolicyResult
 from driftline.auditing.recommendation import Policies
 from driftline.auditing.replay import ALL_HISTORY, NEVER, RECALIBRATE
@@ -138,7 +136,7 @@ def _finding(aging: Aging, policies: Policies, names: PeriodNames) -> str:
 
 def _change(aging: Aging, names: PeriodNames) -> str:
     verdict, relation = aging.verdict, "The relation between inputs and target"
-    shape, dates = verdict.shape, [_on(date.at) for date in verdict.dates]
+    shape, dates = verdict.shape, [when_text(date) for date in verdict.dates]
     assert shape is not None
     if aging.only_inputs_changed:
         return "Later inputs are new to older models, which fall behind."
@@ -153,10 +151,6 @@ def _change(aging: Aging, names: PeriodNames) -> str:
     if shape.kind == "recurring" and shape.cycle is not None:
         return f"{relation} changes in a cycle of {aging.age(shape.cycle)}."
     return f"{relation} changes over time."
-
-
-def _on(time: object) -> str:
-    return f"{'on' if isinstance(time, np.datetime64) else 'at'} {time_text(time)}"
 
 
 def _miscalibration(aging: Aging) -> str:
