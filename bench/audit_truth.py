@@ -94,7 +94,7 @@ def compare(truth: Truth, verdict: Verdict, sizes: Sizes, periods: int) -> Row:
         "miscalibrated": verdict.miscalibrated,
         "unordered": verdict.unordered,
         "harder": verdict.harder,
-        "easier": verdict.easier,
+        "easier": verdict.changed_difficulty and not verdict.harder,
         "odd_p": verdict.odd.p,
         "order_p": None if order is None else order.p,
         "difference_p": verdict.recalibrated.difference,
