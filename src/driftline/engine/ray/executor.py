@@ -22,7 +22,7 @@ from driftline.engine.build import DatasetCache
 from driftline.engine.executors import logs
 from driftline.engine.executors.base import Executor, Interrupted, StageFailed, WorkerLost, record_failure, run_stage
 from driftline.engine.ray.payload import PayloadCache
-from driftline.engine.ray.progress import ActiveTask, ProgressMonitor
+from driftline.engine.ray.progress import ActiveTask, ProgressMonitor, report_interval
 from driftline.engine.ray.scratch import remove_all
 from driftline.engine.ray.task import TaskResult, run_task
 from driftline.engine.ray.transfer import IncomingResult
@@ -42,8 +42,9 @@ CONNECT_SECONDS = 10.0  # seconds that a cluster has to answer
 def ray_executors(config: ExecutorConfig, store: Store, datasets: DatasetCache) -> Iterator[list[Executor]]:
     """Connect to a Ray cluster; one is started, and stopped, if no address is given."""
     with connect(config) as ray:
+        tasks = _max_tasks(ray, config)
         monitor, sweep = ProgressMonitor(ray, config.timeout), uuid.uuid4().hex
-        payloads = PayloadCache(ray, sweep, config.timeout, store, datasets)
+        payloads = PayloadCache(ray, sweep, config.timeout, report_interval(tasks), store, datasets)
         resources = {"num_cpus": config.cpus, "num_gpus": config.gpus, "memory": config.memory or 0}
         resources = {name: amount for name, amount in resources.items() if amount}
         # With GPUs, Ray ends a worker after a task, if they are named here: CUDA would stay on the first one's GPU.
@@ -51,7 +52,7 @@ def ray_executors(config: ExecutorConfig, store: Store, datasets: DatasetCache) 
         try:
             context = StageContext(store, datasets)
             executor = RayExecutor(ray, task, payloads, monitor, context, config.retries)
-            yield [executor] * _max_tasks(ray, config)
+            yield [executor] * tasks
         finally:
             if monitor.lost is None:  # else the cluster does not answer
                 monitor.close()

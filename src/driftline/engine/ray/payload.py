@@ -42,6 +42,8 @@ class Payload:
     sweep: str
     """The name of the scratch folder on each machine."""
     timeout: float | None
+    report_interval: float
+    """Seconds between two reports of progress."""
     version: str = __version__
     sources: str = field(default_factory=sources_hash)
 
@@ -50,11 +52,17 @@ class PayloadCache:
     """Makes payloads; machines fetch their parts when first needed."""
 
     def __init__(
-        self, ray: ModuleType, sweep: str, timeout: float | None, store: Store, datasets: DatasetCache
+        self,
+        ray: ModuleType,
+        sweep: str,
+        timeout: float | None,
+        report_interval: float,
+        store: Store,
+        datasets: DatasetCache,
     ) -> None:
         self._ray = ray
         self._sweep = sweep
-        self._timeout = timeout
+        self._limits = (timeout, report_interval)
         self._store = store
         self._cache = datasets
         self._objects = user_objects.dumps(without="dataset")  # which is sent as it was read
@@ -71,7 +79,7 @@ class PayloadCache:
             files = {name: self._file(path) for name, path in named_files(stage.job).items()}
             self._evict()
         sent = {name: file for name, file in files.items() if file is not None}
-        return Payload(stage, fingerprint, dataset, needs, sent, self._objects, progress, self._sweep, self._timeout)
+        return Payload(stage, fingerprint, dataset, needs, sent, self._objects, progress, self._sweep, *self._limits)
 
     def _dataset(self, choice: Choice) -> tuple[str, Any]:
         key = dataset_key(choice)

@@ -16,6 +16,8 @@ from driftline.engine.stages import Stage
 from driftline.errors import ClusterLost
 from driftline.types import OnProgress
 
+REPORT_INTERVAL = 0.5  # seconds between two reports of a task, if there are few tasks
+REPORTS_PER_SECOND = 500  # of all tasks together; the actor can take about 1,100
 POLL_INTERVAL = 0.5  # seconds between two looks at the tasks' progress
 SHUTDOWN_SECONDS = 10.0  # seconds that tasks have to end
 CONNECT_SECONDS = 5.0  # seconds that the head has to answer
@@ -109,6 +111,15 @@ class ProgressMonitor:
             if active.began and now - active.began > allowed and not active.overdue:
                 active.overdue = True
                 self.ray.cancel(active.task, force=True)
+
+
+def report_interval(tasks: int) -> float:
+    """Return the seconds between two reports of a task, if there are this many tasks at once.
+
+    >>> [report_interval(tasks) for tasks in (1, 250, 10_000)]
+    [0.5, 0.5, 20.0]
+    """
+    return max(REPORT_INTERVAL, tasks / REPORTS_PER_SECOND)
 
 
 class ProgressActor:

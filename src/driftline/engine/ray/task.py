@@ -37,7 +37,6 @@ from driftline.store.store import Store
 from driftline.types import JsonObject, OnProgress
 from driftline.version import __version__
 
-REPORT_INTERVAL = 0.5  # seconds between two reports of progress
 MAX_LOG = 2**20  # bytes of a log that are sent
 
 _datasets = DatasetCache()
@@ -133,7 +132,7 @@ def _copy(folder: Path, digest: str, name: str, content: Any) -> Path:
 @contextmanager
 def _progress_reporter(payload: Payload, store: Store) -> Iterator[OnProgress]:
     """Report progress to the driver and, when the time is up, the log and where the stage hangs."""
-    last, key = -REPORT_INTERVAL, payload.stage.key
+    last, key = -payload.report_interval, payload.stage.key
 
     def time_is_up() -> None:
         faulthandler.dump_traceback(2)
@@ -146,7 +145,7 @@ def _progress_reporter(payload: Payload, store: Store) -> Iterator[OnProgress]:
         nonlocal last
         if payload.timeout and clock.ident is None:
             clock.start()
-        if time.monotonic() - last >= REPORT_INTERVAL or done == total:
+        if time.monotonic() - last >= payload.report_interval or done == total:
             last = time.monotonic()
             payload.progress.report.remote(key, done, total)
 
