@@ -81,7 +81,6 @@ WAITING = {
     "open-world/table-6.cpu",
     "open-world/table-8.cpu",
     "open-world/update-strategies.cpu",
-    "refinement/digits.cpu",
     "refinement/news.cpu",
     "seq-to-final/table-13.cpu",
     "seq-to-final/table-14.cpu",

@@ -149,6 +149,20 @@ def test_a_part_of_a_result_is_named_with_its_setting(tmp_path: Path) -> None:
     assert "70.0" in second
 
 
+def test_a_finding_can_compare_two_settings(tmp_path: Path) -> None:
+    results = make_result(tmp_path, {"ft": [0.4, 0.5, 0.6]})
+    path = results["small"].folder / "scores.csv"
+    scores = pd.read_csv(path)
+    short = scores.assign(setting="short", value=scores["value"] + [0.3, 0.3, 0.31])
+    pd.concat([scores.assign(setting="long"), short]).to_csv(path, index=False)
+    common = {"text": "Longer is worse", "result": "small", "metric": "oec:final", "tests": ("ft < ft",)}
+    finding = Finding(**common, setting="long", other_setting="short")
+    item = Item(id="X-T1", shows="Something", reason="Smaller.", findings=(finding,))
+    (decided,) = decide(item, read_results(tmp_path / "results"))
+    assert decided.decision == "holds"
+    assert decided.tests[0].difference.value == pytest.approx(-0.91 / 3)
+
+
 def test_huge_numbers_have_three_digits(tmp_path: Path) -> None:
     results = make_result(tmp_path, {"frozen": [5.7173e15]}, metric="macs")
     comparison = Comparison(result="small", scale="own", metrics=("macs:final",))

@@ -58,6 +58,8 @@ class Finding(_Part):
     tests: tuple[str, ...]
     margin: float = 0.0
     setting: str = ""
+    other_setting: str = ""
+    """The setting of B, if it is another."""
 
 
 class Item(_Part):

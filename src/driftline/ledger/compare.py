@@ -144,11 +144,12 @@ def _difference(finding: Finding, test: str, results: Results) -> tuple[Differen
     The difference of `=` is tested for equality, that of `>` and `<` for the margin on the paper's side of 0.
     """
     left, relation, right = _parse(test)
-    a, share = _by_seed(finding, results[finding.result], left)
+    result = results[finding.result]
+    a, share = _by_seed(finding, result, left, finding.setting)
     try:
         level = float(right)
     except ValueError:
-        b, _ = _by_seed(finding, results[finding.result], right)
+        b, _ = _by_seed(finding, result, right, finding.other_setting or finding.setting)
     else:
         b = dict.fromkeys(a, level)
     differences = np.array(paired_differences(a, b))
@@ -157,10 +158,10 @@ def _difference(finding: Finding, test: str, results: Results) -> tuple[Differen
     return found._replace(value=found.value + shift, low=found.low + shift, high=found.high + shift), share
 
 
-def _by_seed(finding: Finding, result: Result, side: str) -> tuple[Mapping[int, float], bool]:
+def _by_seed(finding: Finding, result: Result, side: str, setting: str) -> tuple[Mapping[int, float], bool]:
     name, _, label = side.partition("@")
     metric, stat = _split(label or finding.metric)
-    ours = _estimates(_scores(result, finding.setting), metric, stat)
+    ours = _estimates(_scores(result, setting), metric, stat)
     method = _find(name, ours, result)
     if method not in ours:
         raise unknown_name(f"method with {metric}:{stat} in {finding.result}", name, ours)
