@@ -23,6 +23,10 @@ def images(channels: int = 2) -> Tensor:
     return torch.rand((N, channels, 6, 6), generator=torch.Generator().manual_seed(0))
 
 
+FIRST_OF_TWO = float(images()[:2, 0, 0, 0].mean())
+"""A threshold between the first two samples, so that both experts pass for them."""
+
+
 def loss(outputs: Tensor, y: Tensor) -> Tensor:
     return nn.functional.cross_entropy(outputs.flatten(1)[:, :3], y, reduction="sum")
 
@@ -58,10 +62,63 @@ class Twice(nn.Module):
 
 
 class Mixing(nn.Module):
-    """Samples of a batch meet."""
+    """Samples of a batch affect each other."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x - x.mean(0) / 2
+
+
+class MixingFaintly(nn.Module):
+    """Samples of a batch affect each other's features, whose layer has small gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features, self.head = nn.Linear(72, 8), nn.Linear(72, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.flatten(1)
+        faint = self.features(x - x.mean(0) / 2).sum(1, keepdim=True)
+        return self.head(x) + faint / 1000  # type: ignore[no-any-return]
+
+
+class Constant(nn.Module):
+    """A layer passes without gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.constant = nn.Linear(72, 3), nn.Linear(72, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            shift = self.constant(x.flatten(1))
+        return self.layer(x.flatten(1)) + shift  # type: ignore[no-any-return]
+
+
+class ByKeyword(nn.Module):
+    """A layer is called with a keyword."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(72, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(input=x.flatten(1))  # type: ignore[no-any-return]
+
+
+class Experts(nn.Module):
+    """Two layers, each of which passes only if a sample of the batch is its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.experts = nn.ModuleList([nn.Linear(72, 3), nn.Linear(72, 3)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        x, outputs = x.flatten(1), torch.zeros(len(x), 3)
+        second = (x[:, 0] > FIRST_OF_TWO).long()
+        for k, expert in enumerate(self.experts):
+            if (own := second == k).any():
+                outputs = outputs.index_put((own.nonzero()[:, 0],), expert(x[own]))
+        return outputs
 
 
 def tied() -> nn.Module:
@@ -98,7 +155,10 @@ SLOW = {
     "tied weights": tied,
     "rows of positions": lambda: seeded(nn.Flatten(0, 2), nn.Linear(6, 3), nn.Unflatten(0, (-1, 12))),
     "matrices": lambda: seeded(nn.Linear(6, 3), nn.Flatten()),
-    "samples that meet": lambda: seeded(Mixing(), nn.Flatten(), nn.Linear(72, 3)),
+    "small gradients of samples that affect each other": MixingFaintly,
+    "a layer without gradients": Constant,
+    "a layer called with a keyword": ByKeyword,
+    "samples that affect each other": lambda: seeded(Mixing(), nn.Flatten(), nn.Linear(72, 3)),
 }
 
 
@@ -119,6 +179,24 @@ def test_passes_are_of_batches_where_that_is_right(name: str) -> None:
     model.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
     sum_over_samples(model, images(), Y, ROWS, loss, torch.square)
     assert sizes[-2:] == ([64, 6] if name in FAST else [1, 1])
+
+
+def test_a_batch_in_which_a_layer_does_not_pass_is_summed_one_by_one() -> None:
+    model, x = Experts().eval(), images()
+    x[64:, 0, 0, 0] = 1.0 if x[0, 0, 0, 0] > x[1, 0, 0, 0] else 0.0
+    found = sum_over_samples(model, x, Y, ROWS, loss, torch.square)
+    torch.testing.assert_close(found, one_by_one(model, x, torch.square), rtol=2e-4, atol=1e-5)
+
+
+def test_one_at_a_time_squares_are_rounded_as_in_committed_results() -> None:
+    model, x = FAST["perceptron"](), images()
+    weights = list(model.parameters())
+    total = torch.zeros(sum(weight.numel() for weight in weights))
+    for k in range(N):
+        grads = torch.autograd.grad(loss(model(x[k : k + 1]), Y[k : k + 1]), weights)
+        grad = torch.cat([grad.reshape(-1) for grad in grads])
+        total.addcmul_(grad, grad)
+    assert torch.equal(sum_over_samples(model, x, Y, ROWS, loss, torch.square, batches=False), total)
 
 
 def test_a_square_of_the_sum_would_be_noticed() -> None:

@@ -35,7 +35,8 @@ def fisher(
     by example: the square of a batch's mean gradient is another quantity, close to zero where a model has converged.
     The task's loss counts as -log p, so a squared error stands for a normal distribution of variance 1/2.
     `examples`: the number drawn without replacement; None takes them all. `labels`: see `FisherLabels`. `batches`: pass
-    samples together where the network allows it, which takes a third of the time or less and rounds in another way.
+    samples together where the network allows it, which takes a third of the time or less but rounds differently. Only
+    EWC does: False keeps the results of the other methods the same to the bit.
     """
     if labels != "empirical" and not isinstance(task, Classification):
         raise UserError(f"Fisher information with {labels} labels needs classes to choose from: use 'empirical'")

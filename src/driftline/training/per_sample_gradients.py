@@ -3,8 +3,9 @@
 A weight's gradient on one sample is a product of what its layer receives and of the gradient of what it returns, summed
 over positions. So one pass of a batch has all that is needed, and for linear layers the sum over samples is a product
 of two matrices: (g x)^2 = g^2 x^2. That holds if all trained weights are in linear layers, convolutions and batch norm,
-each used once in a pass, and if samples of a batch do not meet. Whether it holds for a network is tried on two samples,
-by comparison with passes of one sample at a time, which work for every network. Both count the same compute.
+each used once in a pass, and if samples of a batch do not affect each other. Two samples, compared
+with passes of one sample at a time, show whether it holds for a network. One at a time works for every network. Both
+count the same compute.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, unfold
 
+from driftline.device import precision
 from driftline.forward_pass import as_written
 from driftline.models.preprocessing import to_float_batch
 from driftline.training.batches import iterations
-from driftline.training.loss_scaling import loss_scale
 from driftline.training.mac_counter import without_counting
 from driftline.training.modes import evaluating
 from driftline.training.regularization import flatten, gradient, trainable_parameters
@@ -54,20 +55,32 @@ def sum_over_samples(
     """
     adapter, weights = torch_model(model), trainable_parameters(model)
     total = torch.zeros(sum(weight.numel() for weight in weights), device=weights[0].device)
+
+    def one_by_one(rows: Tensor) -> Tensor:
+        result = torch.zeros_like(total)
+        for number in iterations(len(rows)):
+            row = rows[number : number + 1]
+            outputs = adapter.training_outputs(to_float_batch(inputs[row]), targets[row])
+            _add(result, gradient(loss(outputs, targets[row]), weights), function)
+        return result
+
     with evaluating(model), torch.enable_grad():
         if batches and len(rows) > 2 and _batches_agree(model, to_float_batch(inputs[rows[:2]]), function):
             parts = rows.split(min(BATCH, adapter.micro_batch or BATCH))
             for number in iterations(len(parts)):
                 x, y = to_float_batch(inputs[parts[number]]), targets[parts[number]]
                 of_batch = _batch_sum(model, x, partial(_loss_on, loss, y), function)
-                assert of_batch is not None, "batches agreed, so layers are used once"
-                total += of_batch
+                total += one_by_one(parts[number]) if of_batch is None else of_batch
             return total
-        for number in iterations(len(rows)):
-            row = rows[number : number + 1]
-            outputs = adapter.training_outputs(to_float_batch(inputs[row]), targets[row])
-            total += function(gradient(loss(outputs, targets[row]), weights))
-    return total
+        return one_by_one(rows)
+
+
+def _add(total: Tensor, grad: Tensor, function: Function) -> None:
+    """Add a function of a gradient; squares in one multiply-add, whose rounding committed results have."""
+    if function is torch.square:
+        total.addcmul_(grad, grad)
+    else:
+        total += function(grad)
 
 
 def _loss_on(loss: Loss, targets: Tensor, outputs: Tensor) -> Tensor:
@@ -75,12 +88,15 @@ def _loss_on(loss: Loss, targets: Tensor, outputs: Tensor) -> Tensor:
 
 
 def _batches_agree(model: nn.Module, two: Tensor, function: Function) -> bool:
-    """Return whether a pass of two samples has the same sum as a pass of each, for a combination of the outputs."""
-    if torch_model(model).generates_text or loss_scale() != 1 or not _layers(model):
+    """Return whether a pass of two samples has the same sums as a pass of each, for a combination of the outputs.
+
+    Each weight is compared by itself: gradients of some are much smaller than those of others.
+    """
+    if torch_model(model).generates_text or precision() != "float32" or not _layers(model):
         return False
 
     def combine(outputs: Tensor) -> Tensor:
-        each = outputs.flatten(1)
+        each = outputs.reshape(len(outputs), -1)
         return (each * torch.arange(1, each.shape[1] + 1, device=each.device).cos()).sum()
 
     weights = trainable_parameters(model)
@@ -88,8 +104,9 @@ def _batches_agree(model: nn.Module, two: Tensor, function: Function) -> bool:
         together = _batch_sum(model, two, combine, function)
         if together is None:
             return False
-        apart = sum(function(gradient(combine(model(one)), weights)) for one in two.split(1))
-    return bool((together - apart).norm() <= TOLERANCE * together.norm())
+        apart = torch.stack([function(gradient(combine(model(one)), weights)) for one in two.split(1)]).sum(0)
+    pairs = torch.stack((together, apart)).split([weight.numel() for weight in weights], dim=1)
+    return all(bool((one - other).norm() <= TOLERANCE * one.norm()) for one, other in pairs)
 
 
 def _batch_sum(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor], function: Function) -> Tensor | None:
@@ -97,7 +114,7 @@ def _batch_sum(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor], fu
     calls: dict[nn.Module, list[_Call]] = {layer: [] for layer in _layers(model) or ()}
 
     def keep(layer: nn.Module, received: tuple[Tensor, ...], output: Tensor) -> None:
-        if layer in calls:  # not a copy of one, of which the counter counts a pass
+        if layer in calls and received:  # not a copy of one, of which the counter counts a pass
             calls[layer].append(_Call(received[0].detach(), output, received[0]._version + output._version))
 
     hooks = [layer.register_forward_hook(keep) for layer in calls]
@@ -126,9 +143,9 @@ class _Call(NamedTuple):
     versions: int
 
     def is_plain(self, layer: nn.Module) -> bool:
-        """Return whether nothing was changed in place since, and a linear layer received one row for each sample."""
+        """Return whether it has gradients, is unchanged in place, and a linear layer received a row for each sample."""
         rows = self.received.ndim == 2 or not isinstance(layer, nn.Linear)
-        return rows and self.received._version + self.output._version == self.versions
+        return rows and self.output.requires_grad and self.received._version + self.output._version == self.versions
 
 
 def _layers(model: nn.Module) -> list[nn.Module] | None:
