@@ -76,11 +76,6 @@ def test_commands_for_figures_exist() -> None:
 
 
 WAITING = {
-    "open-world/omniglot.cpu",
-    "open-world/table-3.cpu",
-    "open-world/table-6.cpu",
-    "open-world/table-8.cpu",
-    "open-world/update-strategies.cpu",
     "refinement/news.cpu",
     "seq-to-final/table-13.cpu",
     "seq-to-final/table-14.cpu",

@@ -136,6 +136,7 @@ def published_name(benchmark: str, label: str) -> str:
     ('eata(penalty_weight=100)', 'eata')
     """
     label = re.sub(r"(=\d+)\.0(?=[,)])", r"\1", label)  # tables print whole numbers without a point
+    label = re.sub(r"=\{'name': '([\w-]+)'[^}]*\}", r"=\1", label)  # and a pretraining without its settings
     name, _, settings = label.partition("(")
     equivalent = registry.get("benchmark", benchmark).equivalent_settings
     if equivalent is None:
@@ -143,8 +144,16 @@ def published_name(benchmark: str, label: str) -> str:
     if label in _methods(benchmark) or not settings:
         return label
     inside, _, after = settings.partition(")")
-    shown = [one for one in re.split(r", (?=\w+=)", inside) if one.partition("=")[0] not in equivalent]
+    usual = f"pretraining={_own_pretraining(name)}"
+    stated = [one for one in re.split(r", (?=\w+=)", inside) if one != usual]
+    shown = [one for one in stated if one.partition("=")[0] not in equivalent]
     return name + (f"({', '.join(shown)})" if shown else "") + after
+
+
+def _own_pretraining(method: str) -> object:
+    entry = registry.describe("method", method)
+    settings = entry.settings if entry and entry.settings else {}
+    return settings.get("pretraining", (None, None))[1]
 
 
 @cache

@@ -264,6 +264,10 @@ def test_printed_sections_and_means_agree_unless_they_are_doubtful(table: int, m
         ("fine-tune(lr=30.0, pretraining=moco)", "fine-tune(pretraining=moco)"),
         ("weight-imprinting(imprint_only_labels=500)", "weight-imprinting"),
         ("lwf(temperature=3)", "lwf(temperature=3)"),
+        ("maml(train_every=50, pretraining={'name': 'maml', 'query': 5})", "maml"),
+        ("prototypical(pretraining={'name': 'prototypes', 'query': 5})", "prototypical"),
+        ("ncm(pretraining={'name': 'moco', 'updates': 9})", "ncm(pretraining=moco)"),
+        ("prototypical(pretraining={'name': 'maml', 'query': 5})", "prototypical(pretraining=maml)"),
     ],
 )
 def test_a_schedule_leaves_a_method_what_it_is(label: str, name: str) -> None:
