@@ -77,8 +77,6 @@ def test_commands_for_figures_exist() -> None:
 
 WAITING = {
     "refinement/news.cpu",
-    "seq-to-final/table-13.cpu",
-    "seq-to-final/table-14.cpu",
     "test-time/cifar10.cpu",
     "test-time/imagenet-val.cpu",
 }
