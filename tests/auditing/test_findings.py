@@ -155,7 +155,7 @@ def test_miscalibration() -> None:
     new = text(replace(moved, recalibrated=STRONG, newer_behind=0.01))
     assert "later rows hold something new" in new
     noisier = text(replace(moved, recalibrated=STRONG, older_behind=0.01))
-    assert "later rows teach less" in noisier
+    assert "later rows carry less information" in noisier
     assert "was not found" not in new + noisier, "the tests of the relation found something"
 
 
@@ -221,6 +221,8 @@ def test_warnings_about_a_table() -> None:
     known = frame[["when", "x", "y"]].assign(code=np.where(frame["y"] == "yes", 7.0, 3.0), twice=np.arange(n) // 50)
     leaks = " | ".join(check_table(read_frame(known, time="when", target="y")))
     assert "'code' gives the target 'y' away; check that it is known before the target" in leaks
+    rare = known.assign(code=np.where(np.arange(n) % 50 == 0, np.arange(n), np.nan))
+    assert "'code'" not in " | ".join(check_table(read_frame(rare, time="when", target="y"))), "four rows are chance"
     words = frame[["when", "x", "y"]].assign(note=[f"order {k} came late" for k in range(n)])
     assert "'note'" not in " | ".join(check_table(read_frame(words, time="when", target="y"))), "texts differ anyway"
     copies = read_frame(frame[["when", "x", "y"]], time="when", target="y")

@@ -10,7 +10,9 @@ from driftline.auditing.frame import Frame
 from driftline.auditing.metric import DOMINANT, RARE
 from driftline.tasks import Classification
 
-MAX_SHARE_OF_VALUES = 0.05  # values of a feature as a share of rows, up to which a match with the target is no chance
+MAX_SHARE_OF_VALUES = (
+    0.05  # values of a feature as a share of its rows; with more, a match with the target may be chance
+)
 MANY_CLASSES = 0.5  # classes as a share of rows, from which the target looks like an identifier
 
 
@@ -44,9 +46,9 @@ def _leaks(frame: Frame) -> list[str]:
 
 
 def _gives_away(column: pd.Series, y: pd.Series) -> bool:
-    """Return whether the target is the same wherever the feature is, and its values are few."""
-    known = column.notna() & (column.nunique() <= MAX_SHARE_OF_VALUES * len(column))
-    if not known.any() or y[known].nunique() < 2:
+    """Return whether each value of the feature has one target, and there are few values for the rows that have one."""
+    known = column.notna()
+    if column.nunique() > MAX_SHARE_OF_VALUES * known.sum() or y[known].nunique() < 2:
         return False
     return bool((y[known].groupby(column[known], observed=True).nunique() <= 1).all())
 

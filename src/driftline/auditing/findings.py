@@ -206,7 +206,10 @@ def _besides(aging: Aging) -> str:
             "recalibration does not repair all of it. Older models are behind new ones, but newer models do well in "
             "older periods: later rows hold something new, such as a class, a category or a range of inputs."
         )
-    return "besides, newer models are behind in older periods, but older ones are not in newer: later rows teach less."
+    return (
+        "recalibration does not repair all of it. Newer models are behind in older periods, but older models are not "
+        "behind in newer ones: later rows carry less information."
+    )
 
 
 def _few_periods(aging: Aging) -> list[str]:
@@ -227,8 +230,8 @@ def _unordered(aging: Aging, names: PeriodNames) -> list[str]:
             sentences.append("If this is a change, it is too recent to distinguish from a single odd period.")
         return sentences
     return [
-        f"Periods differ, but not in the order of time ({p_value(verdict.recalibrated.difference)}): it was not found "
-        "that a recent model does better than one of long ago. Train on more periods."
+        f"Periods differ, but not in the order of time ({p_value(verdict.recalibrated.difference)}): there is no "
+        "evidence that a recent model does better than an old one. Train on more periods."
     ]
 
 
@@ -265,5 +268,5 @@ def _difficulty(aging: Aging) -> list[str]:
     )
     calm = not (verdict.aged or verdict.miscalibrated or verdict.unordered) and not aging.is_behind
     if verdict.harder and calm:
-        text += " It was not found that older models suffer more than new ones, so newer rows may not help."
+        text += " There is no evidence that older models suffer more than new ones, so newer rows may not help."
     return [text]

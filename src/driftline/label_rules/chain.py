@@ -20,8 +20,7 @@ class Selected(NamedTuple):
     rows: np.ndarray
     """Indices into the answers."""
     propensity: np.ndarray | None
-    """The probability with which each was let through; None if no rule gives it, or one that decides by answers does
-    not."""
+    """The probability with which each was let through; None if no rule states it, or one that uses answers does not."""
 
 
 class RuleChain:
