@@ -146,11 +146,11 @@ FAST = {
         nn.Linear(30, 3),
     ),
     "partly frozen": partly_frozen,
+    "an activation in place": lambda: seeded(nn.Conv2d(2, 4, 3), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(64, 3)),
 }
 SLOW = {
     "a layer without a formula": lambda: seeded(nn.GroupNorm(1, 2), nn.Flatten(), nn.Linear(72, 3)),
     "groups": lambda: seeded(nn.Conv2d(2, 4, 3, groups=2), nn.Flatten(), nn.Linear(64, 3)),
-    "an activation in place": lambda: seeded(nn.Conv2d(2, 4, 3), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(64, 3)),
     "a layer that is used twice": lambda: seeded(Twice()),
     "tied weights": tied,
     "rows of positions": lambda: seeded(nn.Flatten(0, 2), nn.Linear(6, 3), nn.Unflatten(0, (-1, 12))),

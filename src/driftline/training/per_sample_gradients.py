@@ -113,9 +113,10 @@ def _batch_sum(model: nn.Module, x: Tensor, loss: Callable[[Tensor], Tensor], fu
     """Return the sum over the samples of a batch from one pass; None if layers are used in another way than once."""
     calls: dict[nn.Module, list[_Call]] = {layer: [] for layer in _layers(model) or ()}
 
-    def keep(layer: nn.Module, received: tuple[Tensor, ...], output: Tensor) -> None:
+    def keep(layer: nn.Module, received: tuple[Tensor, ...], output: Tensor) -> Tensor:
         if layer in calls and received:  # not a copy of one, of which the counter counts a pass
-            calls[layer].append(_Call(received[0].detach(), output, received[0]._version + output._version))
+            calls[layer].append(_Call(received[0].detach(), output))
+        return output.clone()  # which an activation may change in place
 
     hooks = [layer.register_forward_hook(keep) for layer in calls]
     try:
@@ -140,12 +141,11 @@ class _Call(NamedTuple):
 
     received: Tensor
     output: Tensor
-    versions: int
 
     def is_plain(self, layer: nn.Module) -> bool:
-        """Return whether it has gradients, is unchanged in place, and a linear layer received a row for each sample."""
+        """Return whether it has gradients, and a linear layer received one row for each sample."""
         rows = self.received.ndim == 2 or not isinstance(layer, nn.Linear)
-        return rows and self.output.requires_grad and self.received._version + self.output._version == self.versions
+        return rows and self.output.requires_grad
 
 
 def _layers(model: nn.Module) -> list[nn.Module] | None:
