@@ -77,6 +77,25 @@ def test_copies_do_not_help_to_tell_periods_apart() -> None:
     assert min(auc.high - auc.low for auc in aucs) > 0.4, "20 rows against 20, not 80 against 80: 0.26"
 
 
+def test_a_period_that_repeats_another_is_not_told_apart_from_it() -> None:
+    part = pd.DataFrame({"x": np.random.default_rng(0).normal(size=SIZE), "y": ["no", "yes"] * (SIZE // 2)})
+    frame = pd.concat([part] * PERIODS, ignore_index=True)
+    found = domain_classifier(audited(frame.assign(when=pd.date_range("2024", periods=len(frame), freq="h"))), 1)
+    assert found.auc.low < 0.5 < found.auc.high
+
+
+def test_features_of_few_values_are_compared_by_their_shares() -> None:
+    """Nearly all of their rows are copies; they are no reason to leave a half of them empty."""
+    kind = np.repeat([0, 1], SIZE * PERIODS)[::2]
+    frame = pd.DataFrame({"x": kind, "y": np.where(kind, "yes", "no")})
+    frame["when"] = pd.date_range("2024", periods=len(frame), freq="h")
+    table = audited(frame)
+    assert table.copy_keys is not None
+    same, other = (domain_classifier(table, k).auc for k in (1, PERIODS - 1))
+    assert same.low < 0.5 < same.high
+    assert other.low == 1
+
+
 def test_new_classes_are_named() -> None:
     frame = repeated()
     frame.loc[4 * SIZE :, "y"] = np.where(frame["x"][4 * SIZE :] > 0, "maybe", frame["y"][4 * SIZE :])

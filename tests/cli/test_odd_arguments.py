@@ -76,8 +76,8 @@ def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         (("new", "method", LONG), "…: File name too long"),
         (("new", "method", "json"), "json.py would hide the module json, which others import"),
         (("new", "method", "torch"), "torch.py would hide the module torch"),
-        (("new", "method", "class"), "'class' is a word of Python's own"),
-        (("new", "method", "none"), "'none' is a word of Python's own"),
+        (("new", "method", "class"), "'class' is a keyword of Python"),
+        (("new", "method", "none"), "'none' is a keyword of Python"),
     ],
 )
 def test_odd_arguments(driftline: Command, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:

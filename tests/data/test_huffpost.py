@@ -177,7 +177,7 @@ def test_a_cut_gzip_is_a_user_error(tmp_path):
         ({2012: {k: {"headline": ["a"], "category": [11]} for k in (0, 1)}}, "from 0 to 10"),
         ({2012: {k: {"headline": ["a"], "category": [0.5]} for k in (0, 1)}}, "from 0 to 10"),
         ({2012: {k: {"headline": ["a", "b"], "category": [1]} for k in (0, 1)}}, "4 inputs but 2 labels"),
-        ({2012: {k: {"headline": [3], "category": [1]} for k in (0, 1)}}, "3, where a text"),
+        ({2012: {k: {"headline": [3], "category": [1]} for k in (0, 1)}}, "3, not a text"),
         ({2012: {k: {"title": [3], "category": [1]} for k in (0, 1)}}, "no 'headline'"),
     ],
 )

@@ -50,7 +50,7 @@ def test_labels_as_classes(tmp_path):
     assert data.samples.y.tolist() == [1, 2]
     assert data.published_answers.tolist() == [0, -1]
     assert data.model == "tfidf"
-    with pytest.raises(UserError, match="'yes' is no label"):
+    with pytest.raises(UserError, match="'yes' is not one of the labels"):
         load("nli", {"files": write(tmp_path / "b", [{"input": "a", "truth": ["yes"]}]), "answers": "classes"}, [])
     with pytest.raises(UserError, match=r"no answers of dataset 'nli' .*Known: classes, text"):
         load("nli", {"files": path, "answers": "numbers"}, [])

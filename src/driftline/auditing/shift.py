@@ -24,6 +24,7 @@ from driftline.metrics.shift import auc, benjamini_hochberg, error_change_by_fea
 from driftline.models.tabular import EncodedEstimator
 
 MAX_WEIGHT = 10.0  # later rows with a larger weight have no counterpart in the first period
+MAX_COPIES = 4  # rows per value of all features together, up to which rows are copies and not alike by few values
 MIN_EFFECTIVE_N, MIN_OVERLAP = 30, 0.5
 BINS = 10
 
@@ -127,11 +128,7 @@ def domain_classifier(table: AuditTable, tau: int) -> DomainClassifier:
     rows = np.concatenate([first, later])
     is_later = np.repeat([0, 1], [len(first), len(later)])
     inputs, chance = table.frame.inputs, np.empty(len(rows))
-    fold = table.seed.child("folds", tau).numpy().permutation(len(rows)) % 2
-    counted = np.ones(len(rows), bool)
-    if table.copy_keys is not None:  # the model of one half would recognize copies in the other
-        first_copy = first_copies(table.copy_keys[rows])
-        fold, counted = fold[first_copy], first_copy == np.arange(len(rows))
+    fold, counted = _folds(table, rows, is_later, tau)
     settings = {"max_iter": 25, "max_leaf_nodes": 15, "l2_regularization": 1.0, "early_stopping": False}
     for k in (0, 1):
         model = EncodedEstimator(HistGradientBoostingClassifier(**settings, random_state=0))
@@ -144,6 +141,22 @@ def domain_classifier(table: AuditTable, tau: int) -> DomainClassifier:
         weights=pd.Series(np.minimum(weights[is_later == 0], MAX_WEIGHT), index=first),
         overlap=float((weights[is_later == 1] <= MAX_WEIGHT).mean()),
     )
+
+
+def _folds(table: AuditTable, rows: np.ndarray, is_later: np.ndarray, tau: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the half of each row, and whether the row counts in the AUC.
+
+    Copies of a row stay together, since the model of one half would recognize them in the other, and count once in each
+    period. Where most rows are copies, the features have few values and their shares are compared: all rows count.
+    """
+    fold = table.seed.child("folds", tau).numpy().permutation(len(rows)) % 2
+    if table.copy_keys is not None:
+        keys = table.copy_keys[rows]
+        together, counted = fold[first_copies(keys)], ~pd.DataFrame({"key": keys, "later": is_later}).duplicated()
+        both = all((is_later[together == half] == later).any() for half in (0, 1) for later in (0, 1))
+        if both and MAX_COPIES * len(np.unique(keys)) >= len(rows):
+            return together, counted.to_numpy()
+    return fold, np.ones(len(rows), bool)
 
 
 def _widened(auc: Estimate, factor: float) -> Estimate:
