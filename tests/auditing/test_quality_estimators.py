@@ -178,3 +178,15 @@ def test_sentences_about_calibration() -> None:
     ]
     output = calibration_sentences(Calibration("'yes'", (right, off)), NAMES)[0]
     assert "significantly off in 1 of 2 periods, first in May. In May they are too high" in output
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(2.0, "they are overconfident: "), (0.5, "they are underconfident: "), (1.0, "are not significantly off")],
+)
+def test_confidence_is_named_where_the_mean_is_right(factor: float, words: str) -> None:
+    """Symmetric logits: however they are scaled, their mean probability stays right."""
+    logits = np.tile(np.linspace(-3, 3, 61), 100)
+    y = np.random.default_rng(0).random(len(logits)) < sigmoid(logits)
+    found = _measure("May", sigmoid(factor * logits), y.astype(float))
+    assert words in calibration_sentences(Calibration("'yes'", (found,)), NAMES)[0]

@@ -35,7 +35,7 @@ class PeriodCalibration:
     intercept: Estimate
     """a of the best a + b * logit(p); 0 if probabilities are right."""
     slope: Estimate
-    """b; 1 if probabilities are right, below 1 if they are too sure."""
+    """b; 1 if probabilities are right, below 1 if they are overconfident."""
     p: float
     """Of a = 0 and b = 1, corrected for the number of periods (Holm)."""
 
@@ -133,7 +133,7 @@ def calibration_sentences(calibration: Calibration, names: PeriodNames) -> list[
     last, first, at = off[-1], names.within(off[0].period), names.within(off[-1].period)
     way, slope = "too high" if last.predicted > last.observed else "too low", last.slope
     if abs(last.predicted - last.observed) < last.error / 2 and not slope.low <= 1 <= slope.high:
-        way = "too sure" if slope.value < 1 else "too timid"
+        way = "overconfident" if slope.value < 1 else "underconfident"
     return [
         f"Probabilities of {calibration.of} are significantly off in {len(off)} of {count} periods, first {first}. "
         f"{at[:1].upper()}{at[1:]} they are {way}: {100 * last.predicted:.1f}% on average, and it came true in "
